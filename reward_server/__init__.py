@@ -1,0 +1,1 @@
+"""A server that runs generated machine-learning programs in isolation and rewards them."""

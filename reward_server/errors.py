@@ -1,0 +1,71 @@
+"""Our own failures, as exceptions.
+
+    RewardServerError
+    ├── RequestError         the caller's fault: a 4xx answer, nothing was run
+    ├── InfrastructureError  ours: a 503 answer, never a reward
+    └── SetupError           the server cannot start; the text names the remedy
+
+A program's failure is a value (`model.Failure`) and never one of these.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from reward_server.model import Blame, ErrorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+log = logging.getLogger(__name__)
+
+
+class RewardServerError(Exception):
+    """Base of every exception this package raises on purpose."""
+
+
+class SetupError(RewardServerError):
+    """The server cannot start; the text says what is missing and what to do."""
+
+
+class _KindedError(RewardServerError):
+    blame: Blame
+
+    def __init__(self, kind: ErrorKind, message: str) -> None:
+        if kind.blame is not self.blame:
+            text = f"{kind} is not a kind of {self.blame} error"
+            raise ValueError(text)
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+
+class RequestError(_KindedError):
+    """The request cannot be served as it is."""
+
+    blame = Blame.REQUEST
+
+
+class InfrastructureError(_KindedError):
+    """A part of ours failed; no reward exists for this submission."""
+
+    blame = Blame.INFRA
+
+
+@contextmanager
+def boundary(kind: ErrorKind, stage: str) -> Iterator[None]:
+    """Turn anything unforeseen in a stage into an infrastructure error that names the stage.
+
+    Raises:
+        InfrastructureError: with `kind`, for every exception that is not already ours.
+    """
+    try:
+        yield
+    except RewardServerError:
+        raise
+    except Exception as error:
+        log.exception("%s failed", stage)
+        message = f"the {stage} stage failed"
+        raise InfrastructureError(kind, message) from error

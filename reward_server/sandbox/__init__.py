@@ -1,0 +1,1 @@
+"""Isolated boxes for untrusted programs."""

@@ -1,0 +1,43 @@
+"""What a sandbox promises: one program, one disposable box, one honest account of it.
+
+The program sees its public data at `/workdir/<task>/prepared/public`, an empty private
+current directory, no network and no private label. When `execute` returns, every process of
+the box is dead and the box is gone. What the program did is told as a value; only a fault of
+the sandbox itself is raised.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from reward_server.model import Execution, Instrumented, Limits
+
+
+class Sandbox(Protocol):
+    """Runs programs, as many at once as there are slots; the rest wait in order."""
+
+    async def start(self) -> None:
+        """Make ready to run programs.
+
+        Raises:
+            SetupError: when this machine cannot isolate programs; the text names the remedy.
+        """
+        ...
+
+    async def execute(
+        self, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
+    ) -> Execution:
+        """Run the program once in a fresh box and tell what happened.
+
+        Raises:
+            InfrastructureError: `sandbox_unavailable` when no box could be started,
+                `sandbox_lost` when one was lost through no act of the program.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Kill every box and stop."""
+        ...

@@ -1,0 +1,275 @@
+"""Boxes made by bubblewrap: namespaces, seccomp, cgroups, one program each."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import marshal
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reward_server.errors import InfrastructureError, SetupError, boundary
+from reward_server.model import (
+    Box,
+    ErrorKind,
+    Execution,
+    Instrumentation,
+    Instrumented,
+    Limits,
+    Program,
+)
+from reward_server.sandbox import command
+from reward_server.sandbox.cgroups import Reading, remove_stale_groups
+from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
+from reward_server.sandbox.seccomp import build_filter
+from reward_server.sandbox.slot import Slot, Staging
+from reward_server.sandbox.streams import Drain
+from reward_server.sandbox.verdict import Evidence, judge
+
+if TYPE_CHECKING:
+    from reward_server.model import Milestone
+    from reward_server.sandbox.keeper import Report
+
+log = logging.getLogger(__name__)
+
+_INSIDE = Path(__file__).with_name("inside")
+_FILE, _ARTIFACT = "solution.py", "submission.csv"
+_BOOT_SECONDS = 30.0
+_GRACE_SECONDS = 15.0
+_TAIL_BYTES = 1 << 15
+_REMEDY = (
+    "bubblewrap needs user namespaces for unprivileged users "
+    "(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0)"
+)
+
+
+class BubblewrapSandbox:
+    """Runs programs in bubblewrap boxes, one slot per core, the rest waiting in order."""
+
+    def __init__(self, environment: Path, image: str, slots: int, first_uid: int) -> None:
+        self.box = Box("bubblewrap", image)
+        self._environment = environment
+        self._count = slots
+        self._first_uid = first_uid
+        self._slots: list[Slot] = []
+        self._free: asyncio.Queue[Slot] = asyncio.Queue()
+        self._stage_root: str | None = None
+
+    async def start(self) -> None:
+        """Find what boxes are made of, start the keepers and try one empty box.
+
+        Raises:
+            SetupError: when this machine cannot isolate programs; the text names the remedy.
+        """
+        bubblewrap = command.find_bubblewrap()
+        self._interpreter = command.find_interpreter(self._environment)
+        remove_stale_groups()
+        self._sources, staging = self._stage(bubblewrap)
+        cores = sorted(os.sched_getaffinity(0))
+        seccomp = build_filter()
+        for index in range(self._count):
+            slot = Slot(index, _share(cores, index, self._count), seccomp, staging)
+            self._slots.append(slot)
+            try:
+                await slot.start()
+            except InfrastructureError as error:
+                raise SetupError(error.message) from error
+            self._free.put_nowait(slot)
+        await self._prove()
+
+    async def _prove(self) -> None:
+        """Run an empty program, so that a machine that cannot isolate is found out now."""
+        nothing = Instrumented(Program("pass"), (), Instrumentation("off"))
+        limits = Limits(30.0, 1 << 30, 1 << 20, 16, 64, 1 << 16, 1 << 16)
+        try:
+            execution = await self.execute(nothing, "probe", _INSIDE, limits)
+        except InfrastructureError as error:
+            message = f"no box can be started here ({error.message}; see the log): {_REMEDY}"
+            raise SetupError(message) from error
+        if execution.exit_code != 0:
+            message = f"an empty program failed in its box: {execution.stderr_tail}"
+            raise SetupError(message)
+
+    def _stage(self, bubblewrap: command.Bubblewrap) -> tuple[command.Sources, Staging | None]:
+        real = {
+            "bubblewrap": str(bubblewrap.path.parent.parent.parent),
+            "environment": str(self._interpreter.environment),
+            "base": str(self._interpreter.base),
+            "inside": str(_INSIDE),
+        }
+        binary = str(bubblewrap.path)
+        if os.geteuid() != 0:
+            return command.Sources(binary, real["environment"], real["base"], real["inside"]), None
+        root = tempfile.mkdtemp(prefix="reward-server-")
+        os.chmod(root, 0o755)  # noqa: S103, PTH101 - boxes must pass; it stays empty outside
+        self._stage_root = root
+        if bubblewrap.origin == "system":
+            del real["bubblewrap"]
+        else:
+            within = bubblewrap.path.relative_to(bubblewrap.path.parent.parent.parent)
+            binary = f"{root}/bubblewrap/{within}"
+        sources = command.Sources(binary, f"{root}/environment", f"{root}/base", f"{root}/inside")
+        return sources, Staging(root, real, self._first_uid)
+
+    async def execute(
+        self, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
+    ) -> Execution:
+        """Run the program once in a fresh box and tell what happened.
+
+        Raises:
+            InfrastructureError: `sandbox_unavailable` when no box could be started,
+                `sandbox_lost` when one was lost through no act of the program.
+        """
+        if instrumented.failure is not None:
+            return Execution(self.box, instrumented.failure)
+        asked = time.monotonic()
+        slot = await self._free.get()
+        try:
+            queue_seconds = time.monotonic() - asked
+            with boundary(ErrorKind.SANDBOX_LOST, "execute"):
+                execution = await self._run(slot, instrumented, task_id, public, limits)
+        finally:
+            self._free.put_nowait(slot)
+        return replace(execution, queue_seconds=queue_seconds)
+
+    async def _run(
+        self, slot: Slot, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
+    ) -> Execution:
+        begun_ns = time.monotonic_ns()
+        slot.group.limit(limits.memory_bytes, limits.processes)
+        before = slot.group.read()
+        tokens = make_tokens({marker.milestone for marker in instrumented.markers})
+        scanner = MarkerScanner(tokens)
+        (out_read, out_write), (err_read, err_write) = os.pipe(), os.pipe()
+        out = Drain(out_read, _TAIL_BYTES, limits.output_bytes, slot.interrupt)
+        err = Drain(err_read, _TAIL_BYTES, limits.output_bytes, slot.interrupt, scanner.feed)
+        try:
+            payload = _payload(instrumented, tokens, limits, counted=slot.has_limits)
+            report, artifact = await slot.run(
+                self._request(slot, task_id, public, limits),
+                [payload, out_write, err_write],
+                _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
+            )
+            await out.ended()
+            await err.ended()
+        finally:
+            out.close()
+            err.close()
+        data = _read_and_close(artifact)
+        counted = _difference(before, slot.group.read())
+        stderr = err.tail(scanner.finish())
+        self._check_ours(report, counted, stderr, output_exceeded=out.exceeded or err.exceeded)
+        evidence = Evidence(
+            exit_code=report.status,
+            timed_out=report.timed_out,
+            output_exceeded=out.exceeded or err.exceeded,
+            oom_kills=counted.oom_kills,
+            processes_refused=counted.processes_refused,
+            disk_full=report.disk_full,
+            artifact=report.artifact,
+        )
+        return Execution(
+            box=self.box,
+            failure=judge(evidence),
+            milestones=count_earned(scanner.reached, tokens),
+            artifact=data,
+            exit_code=report.status,
+            boot_seconds=(report.start_ns - begun_ns) / 1e9,
+            duration_seconds=(report.end_ns - report.start_ns) / 1e9,
+            cpu_seconds=counted.cpu_seconds or report.cpu_seconds,
+            peak_memory_bytes=counted.peak_memory_bytes or report.peak_memory_bytes,
+            stdout_tail=out.tail(),
+            stderr_tail=stderr,
+        )
+
+    def _request(self, slot: Slot, task_id: str, public: Path, limits: Limits) -> dict[str, object]:
+        seen = f"{self._stage_root}/public" if self._stage_root else str(public)
+        return {
+            "argv": command.build_command(
+                self._sources, self._interpreter, task_id, seen, limits.disk_bytes
+            ),
+            "environment": command.build_environment(self._interpreter, len(slot.cores)),
+            "public": str(public),
+            "boot_seconds": _BOOT_SECONDS,
+            "wall_seconds": limits.wall_seconds,
+            "artifact": _ARTIFACT,
+            "artifact_bytes": limits.artifact_bytes,
+        }
+
+    @staticmethod
+    def _check_ours(
+        report: Report, counted: Reading, stderr: str, *, output_exceeded: bool
+    ) -> None:
+        """Raise where the host, not the program, ended the run."""
+        if not report.launched:
+            log.error("a box did not start (status %s): %s", report.status, stderr)
+            message = "the box could not be started"
+            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
+        was_ended = report.timed_out or output_exceeded or counted.oom_kills > 0
+        if report.status < 0 and not was_ended:
+            log.error("a box was lost (status %s)", report.status)
+            message = "the sandbox was lost while the program ran"
+            raise InfrastructureError(ErrorKind.SANDBOX_LOST, message)
+
+    async def aclose(self) -> None:
+        """Kill every box and stop."""
+        for slot in self._slots:
+            slot.close()
+        if self._stage_root is not None:
+            shutil.rmtree(self._stage_root, ignore_errors=True)
+
+
+def _share(cores: list[int], index: int, slots: int) -> tuple[int, ...]:
+    """Divide the cores among the slots as evenly as they go; spare ones go to the first."""
+    return tuple(cores[index::slots]) or (cores[index % len(cores)],)
+
+
+def _payload(
+    instrumented: Instrumented, tokens: dict[Milestone, bytes], limits: Limits, *, counted: bool
+) -> int:
+    """Write what the launcher needs into a memory file and return its descriptor."""
+    places: dict[tuple[int, int], list[int]] = {}
+    for marker in instrumented.markers:
+        places.setdefault((marker.line, marker.column), []).append(int(marker.milestone))
+    rlimits = {"CORE": 0, "NOFILE": limits.open_files}
+    if not counted:
+        rlimits |= {"DATA": limits.memory_bytes, "NPROC": limits.processes}
+    content = {
+        "code": instrumented.program.code,
+        "file": f"{command.WORK}/{_FILE}",
+        "folders": [command.WORK, command.TEMPORARY],
+        "limits": rlimits,
+        "places": places,
+        "name": f"_{secrets.token_hex(16)}",
+        "tokens": {int(milestone): token for milestone, token in tokens.items()},
+    }
+    descriptor = os.memfd_create("payload", os.MFD_CLOEXEC)
+    with os.fdopen(descriptor, "wb", closefd=False) as file:
+        file.write(marshal.dumps(content, 2))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _read_and_close(artifact: int | None) -> bytes | None:
+    if artifact is None:
+        return None
+    with os.fdopen(artifact, "rb") as file:
+        return file.read()
+
+
+def _difference(before: Reading, after: Reading) -> Reading:
+    spent = None
+    if before.cpu_seconds is not None and after.cpu_seconds is not None:
+        spent = after.cpu_seconds - before.cpu_seconds
+    return Reading(
+        oom_kills=after.oom_kills - before.oom_kills,
+        processes_refused=after.processes_refused - before.processes_refused,
+        cpu_seconds=spent,
+        peak_memory_bytes=after.peak_memory_bytes,
+    )

@@ -1,0 +1,202 @@
+"""Limits the kernel keeps for a whole box: memory, processes, cores; and what it counted.
+
+Both layouts are served: one tree per controller (v1) and the unified tree (v2). Each slot
+has one group for its lifetime, the keeper sits in it and boxes are born into it. Where the
+user may not make groups there are none, and `missing_limits` says what that leaves open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_ROOT = Path("/sys/fs/cgroup")
+_FOLDER = "reward_server"
+_V1_CONTROLLERS = ("memory", "pids", "cpuset", "cpuacct")
+_V2_CONTROLLERS = ("memory", "pids", "cpuset", "cpu")
+_KEEPER_BYTES = 48 << 20
+_KEEPER_PROCESSES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Counters of a group at one moment; `None` where the kernel does not tell."""
+
+    oom_kills: int = 0
+    processes_refused: int = 0
+    cpu_seconds: float | None = None
+    peak_memory_bytes: int | None = None
+
+
+class Group(Protocol):
+    """The kernel's account of one slot."""
+
+    @property
+    def procs_files(self) -> tuple[str, ...]:
+        """The files that take a process into the group."""
+        ...
+
+    def limit(self, memory_bytes: int, processes: int) -> None:
+        """Set the limits of the next run and forget its predecessor's peak."""
+        ...
+
+    def read(self) -> Reading:
+        """Return the counters as they stand."""
+        ...
+
+    def remove(self) -> None:
+        """Take the group away; processes must have left it."""
+        ...
+
+
+class NoGroup:
+    """Stands in where groups cannot be made: limits nothing, counts nothing."""
+
+    procs_files: tuple[str, ...] = ()
+
+    def limit(self, memory_bytes: int, processes: int) -> None:
+        """Set nothing."""
+
+    def read(self) -> Reading:
+        """Return empty counters."""
+        return Reading()
+
+    def remove(self) -> None:
+        """Remove nothing."""
+
+
+class V1Group:
+    """One folder in each controller's tree."""
+
+    def __init__(self, root: Path, name: str, cores: Iterable[int]) -> None:
+        self._paths = {c: root / c / _FOLDER / name for c in _V1_CONTROLLERS}
+        for path in self._paths.values():
+            path.mkdir(parents=True, exist_ok=True)
+        cpuset = self._paths["cpuset"]
+        for folder in (cpuset.parent, cpuset):
+            for file in ("cpuset.cpus", "cpuset.mems"):
+                if not (folder / file).read_text().strip():
+                    (folder / file).write_text((folder.parent / file).read_text())
+        (cpuset / "cpuset.cpus").write_text(",".join(map(str, cores)))
+        self.procs_files = tuple(str(path / "cgroup.procs") for path in self._paths.values())
+
+    def limit(self, memory_bytes: int, processes: int) -> None:
+        """Set the limits of the next run and forget its predecessor's peak."""
+        memory = self._paths["memory"]
+        total = str(memory_bytes + _KEEPER_BYTES)
+        with_swap = memory / "memory.memsw.limit_in_bytes"
+        files = [memory / "memory.limit_in_bytes", *([with_swap] if with_swap.exists() else [])]
+        try:
+            for file in files:
+                file.write_text(total)
+        except OSError:  # lowering wants the other order
+            for file in reversed(files):
+                file.write_text(total)
+        (memory / "memory.max_usage_in_bytes").write_text("0")
+        (self._paths["pids"] / "pids.max").write_text(str(processes + _KEEPER_PROCESSES))
+
+    def read(self) -> Reading:
+        """Return the counters as they stand."""
+        memory = self._paths["memory"]
+        peak = int((memory / "memory.max_usage_in_bytes").read_text())
+        return Reading(
+            oom_kills=_field(memory / "memory.oom_control", "oom_kill"),
+            processes_refused=_field(self._paths["pids"] / "pids.events", "max"),
+            cpu_seconds=int((self._paths["cpuacct"] / "cpuacct.usage").read_text()) / 1e9,
+            peak_memory_bytes=peak,
+        )
+
+    def remove(self) -> None:
+        """Take the group away; processes must have left it."""
+        for path in self._paths.values():
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+
+class V2Group:
+    """One folder in the unified tree."""
+
+    def __init__(self, root: Path, name: str, cores: Iterable[int]) -> None:
+        parent = root / _FOLDER
+        parent.mkdir(exist_ok=True)
+        for folder in (root, parent):
+            wanted = " ".join(f"+{controller}" for controller in _V2_CONTROLLERS)
+            (folder / "cgroup.subtree_control").write_text(wanted)
+        self._path = parent / name
+        self._path.mkdir(exist_ok=True)
+        (self._path / "cpuset.cpus").write_text(",".join(map(str, cores)))
+        self.procs_files = (str(self._path / "cgroup.procs"),)
+
+    def limit(self, memory_bytes: int, processes: int) -> None:
+        """Set the limits of the next run and forget its predecessor's peak."""
+        (self._path / "memory.max").write_text(str(memory_bytes + _KEEPER_BYTES))
+        (self._path / "pids.max").write_text(str(processes + _KEEPER_PROCESSES))
+        with contextlib.suppress(OSError):  # no swap accounting, no swap to forbid
+            (self._path / "memory.swap.max").write_text("0")
+
+    def read(self) -> Reading:
+        """Return the counters as they stand."""
+        usage = _field(self._path / "cpu.stat", "usage_usec")
+        return Reading(
+            oom_kills=_field(self._path / "memory.events", "oom_kill"),
+            processes_refused=_field(self._path / "pids.events", "max"),
+            cpu_seconds=usage / 1e6,
+            peak_memory_bytes=None,  # memory.peak is of the slot's whole life
+        )
+
+    def remove(self) -> None:
+        """Take the group away; processes must have left it."""
+        with contextlib.suppress(OSError):
+            self._path.rmdir()
+
+
+def make_group(slot: int, cores: Iterable[int], root: Path = _ROOT) -> Group:
+    """Make the group of a slot in whichever layout this machine lets us use."""
+    name = f"{os.getpid()}-{slot}"
+    kind = _usable_layout(root)
+    return NoGroup() if kind is None else kind(root, name, cores)
+
+
+def missing_limits(root: Path = _ROOT) -> tuple[str, ...]:
+    """Name the limits that are not kept for whole boxes on this machine."""
+    if _usable_layout(root) is not None:
+        return ()
+    return (
+        "memory is limited per process, not per box",
+        "running out of memory is reported as nonzero_exit",
+        "cores are assigned, but a program may change its own affinity",
+    )
+
+
+def remove_stale_groups(root: Path = _ROOT) -> None:
+    """Remove groups that a server which is gone has left behind."""
+    for folder in (root / _FOLDER, *(root / c / _FOLDER for c in _V1_CONTROLLERS)):
+        for path in folder.glob("*-*"):
+            pid = path.name.partition("-")[0]
+            if pid.isdigit() and not Path("/proc", pid).exists():
+                with contextlib.suppress(OSError):
+                    path.rmdir()
+
+
+def _usable_layout(root: Path) -> type[V1Group | V2Group] | None:
+    if all(os.access(root / controller, os.W_OK) for controller in _V1_CONTROLLERS):
+        return V1Group
+    controllers = root / "cgroup.controllers"
+    if not controllers.exists() or not os.access(root / "cgroup.subtree_control", os.W_OK):
+        return None
+    available = controllers.read_text().split()
+    return V2Group if all(name in available for name in _V2_CONTROLLERS) else None
+
+
+def _field(file: Path, name: str) -> int:
+    for line in file.read_text().splitlines():
+        key, _, value = line.partition(" ")
+        if key == name:
+            return int(value)
+    return 0

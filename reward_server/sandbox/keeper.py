@@ -1,0 +1,243 @@
+"""One slot's keeper: a small process that starts boxes, watches them and sees them dead.
+
+It runs on the host as a script of its own (`python -I -S keeper.py FD`), single-threaded and
+with nothing but the standard library, so that forking it is cheap. It lives in the slot's
+cgroup and on the slot's cores, and every box inherits both. As root it keeps its rights and
+drops them in each child before `bwrap` is even started; as an ordinary user there is nothing
+to drop. It is the reaper of everything below it: when it reports the end of a run, no
+process of that box exists any more.
+
+The conversation over the socket: one `config` message, then for each run one request with
+the descriptors [payload, stdout, stderr] and one report, with the descriptor of the
+artifact if there is one. A `kill` message ends a run early, a closed socket ends everything.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import fcntl
+import json
+import marshal
+import os
+import select
+import signal
+import socket
+import stat
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, NoReturn
+
+_MESSAGE_BYTES = 1 << 17
+_CONTROL, _SECCOMP, _FIRST_FREE = 3, 4, 5
+_SET_CHILD_SUBREAPER = 36
+_NEW_MOUNTS, _BIND, _RECURSIVE, _SLAVE = 0x20000, 4096, 16384, 1 << 19
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass
+class Report:
+    """What the keeper saw of one run; times are monotonic nanoseconds."""
+
+    launched: bool = False
+    start_ns: int = 0
+    end_ns: int = 0
+    status: int = 0
+    timed_out: bool = False
+    killed: bool = False
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    disk_full: bool = False
+    artifact: str = "absent"
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
+    encoded = [None if text is None else text.encode() for text in (source, target, kind)]
+    result = _libc.mount(*encoded, ctypes.c_ulong(flags), data.encode() or None)
+    _check(result, f"mount {target}")
+
+
+def _stage(root: str, sources: dict[str, str]) -> None:
+    """Make host folders reachable for the unprivileged `bwrap`, in a mount space of our own."""
+    _check(_libc.unshare(_NEW_MOUNTS), "unshare")
+    _mount(None, "/", None, _RECURSIVE | _SLAVE)
+    _mount("tmpfs", root, "tmpfs", 0, "mode=755,size=64k")
+    for name, source in sources.items():
+        os.mkdir(f"{root}/{name}", 0o755)
+        _mount(source, f"{root}/{name}", None, _BIND)
+    os.mkdir(f"{root}/public", 0o755)
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+class Keeper:
+    """Runs one box at a time for the server at the other end of the channel."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self.channel = channel
+        self.config: dict[str, Any] = json.loads(channel.recv(_MESSAGE_BYTES))
+        for procs in self.config["cgroup_procs"]:
+            _write(procs, str(os.getpid()))
+        os.sched_setaffinity(0, self.config["cores"])
+        _check(_libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+        if self.config["stage_root"]:
+            _stage(self.config["stage_root"], self.config["stage"])
+        self.filter = base64.b64decode(self.config["seccomp"])
+        channel.send(b"ready")
+
+    def serve(self) -> None:
+        """Run boxes until the server hangs up."""
+        while True:
+            text, fds, _, _ = socket.recv_fds(self.channel, _MESSAGE_BYTES, 3)
+            if not text:
+                return
+            if text == b"kill":  # came too late: that run has ended by itself
+                continue
+            report, artifact = self._run(json.loads(text), fds)
+            rights = [artifact] if artifact is not None else []
+            socket.send_fds(self.channel, [json.dumps(asdict(report)).encode()], rights)
+            for fd in rights:
+                os.close(fd)
+
+    def _run(self, request: dict[str, Any], fds: list[int]) -> tuple[Report, int | None]:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        child = os.fork()
+        if child == 0:
+            self._become_box(request, fds, theirs.fileno())
+        theirs.close()
+        for fd in fds:
+            os.close(fd)
+        report = Report()
+        folders: list[int] = []
+        with ours:
+            self._watch(child, ours, request, report, folders)
+        self._reap(child, report)
+        artifact = self._collect(folders, request, report) if report.launched else None
+        for fd in folders:
+            os.close(fd)
+        return report, artifact
+
+    def _become_box(self, request: dict[str, Any], fds: list[int], control: int) -> NoReturn:
+        try:
+            _write("/proc/self/oom_score_adj", "1000")  # the box goes before its keeper
+            if self.config["stage_root"]:
+                _check(_libc.unshare(_NEW_MOUNTS), "unshare")
+                target = f"{self.config['stage_root']}/public"
+                _mount(request["public"], target, None, _BIND)
+            filter_end, filter_start = os.pipe()
+            os.write(filter_start, self.filter)
+            wanted = [*fds, control, filter_end]
+            high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in wanted]
+            for target_fd, fd in enumerate(high):
+                os.dup2(fd, target_fd)
+            os.closerange(_FIRST_FREE, os.sysconf("SC_OPEN_MAX"))
+            if self.config["uid"] is not None:
+                uid = self.config["uid"]
+                os.setgroups([])
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
+            os.execve(request["argv"][0], request["argv"], request["environment"])  # noqa: S606
+        except OSError as error:
+            os.write(2, f"keeper: {error}\n".encode())
+        os._exit(125)
+
+    def _watch(
+        self,
+        child: int,
+        box: socket.socket,
+        request: dict[str, Any],
+        report: Report,
+        folders: list[int],
+    ) -> None:
+        """Wait until the box ends, is to be ended, or has used up its time."""
+        ended = os.pidfd_open(child)
+        poll = select.poll()
+        for source in (ended, box.fileno(), self.channel.fileno()):
+            poll.register(source, select.POLLIN)
+        deadline_ns = time.monotonic_ns() + int(request["boot_seconds"] * 1e9)
+        try:
+            while True:
+                left_ms = max(0, (deadline_ns - time.monotonic_ns()) / 1e6)
+                ready = {source for source, _ in poll.poll(left_ms)}
+                if box.fileno() in ready:
+                    self._welcome(box, report, folders)
+                    poll.unregister(box.fileno())
+                    deadline_ns = report.start_ns + int(request["wall_seconds"] * 1e9)
+                if ended in ready:
+                    return
+                report.timed_out = not ready and time.monotonic_ns() >= deadline_ns
+                report.killed = self.channel.fileno() in ready
+                if report.timed_out or report.killed:
+                    os.kill(child, signal.SIGKILL)
+                    return
+        finally:
+            os.close(ended)
+
+    @staticmethod
+    def _welcome(box: socket.socket, report: Report, folders: list[int]) -> None:
+        text, fds, _, _ = socket.recv_fds(box, 64, 2)
+        folders += fds
+        if text and len(fds) == 2:
+            report.start_ns = marshal.loads(text)  # noqa: S302 - sent before the program ran
+            report.launched = True
+
+    @staticmethod
+    def _reap(child: int, report: Report) -> None:
+        """Wait for every process below us: the first one out takes the rest with it."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, 0)
+            except ChildProcessError:
+                break
+            if pid == child:
+                report.status = os.waitstatus_to_exitcode(status)
+            report.cpu_seconds += usage.ru_utime + usage.ru_stime
+            report.peak_memory_bytes = max(report.peak_memory_bytes, usage.ru_maxrss * 1024)
+        report.end_ns = time.monotonic_ns()
+
+    @staticmethod
+    def _collect(folders: list[int], request: dict[str, Any], report: Report) -> int | None:
+        for folder in folders:
+            space = os.fstatvfs(folder)
+            report.disk_full = report.disk_full or space.f_bavail == 0 or space.f_favail == 0
+        report.artifact, artifact = open_artifact(
+            folders[0], request["artifact"], request["artifact_bytes"]
+        )
+        return artifact
+
+
+def open_artifact(folder: int, name: str, most_bytes: int) -> tuple[str, int | None]:
+    """Open one regular file of a dead box, following nothing."""
+    try:
+        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except FileNotFoundError:
+        return "absent", None
+    except OSError:
+        return "refused", None
+    try:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode) or info.st_nlink != 1 or info.st_size > most_bytes:
+            return "refused", None
+        path = f"/proc/self/fd/{handle}"
+        if not info.st_mode & stat.S_IRUSR:
+            os.chmod(path, 0o600)
+        return "file", os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return "refused", None
+    finally:
+        os.close(handle)
+
+
+if __name__ == "__main__":
+    Keeper(socket.socket(fileno=int(sys.argv[1]))).serve()

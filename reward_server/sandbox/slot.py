@@ -1,0 +1,176 @@
+"""The server's end of one slot: a keeper process, its cores, its cgroup."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reward_server.errors import InfrastructureError
+from reward_server.model import ErrorKind
+from reward_server.sandbox.cgroups import make_group
+from reward_server.sandbox.keeper import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MESSAGE_BYTES = 1 << 16
+_START_SECONDS = 30.0
+_KEEPER = Path(__file__).with_name("keeper.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """How a privileged keeper makes host folders reachable, and whom its boxes run as."""
+
+    root: str
+    folders: Mapping[str, str]
+    first_uid: int
+
+
+class Slot:
+    """Room for one program at a time."""
+
+    def __init__(
+        self, index: int, cores: tuple[int, ...], seccomp: bytes, staging: Staging | None
+    ) -> None:
+        self.index = index
+        self.cores = cores
+        self._seccomp = seccomp
+        self._staging = staging
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+        self._report: asyncio.Future[tuple[Report, int | None]] | None = None
+        self.group = make_group(index, cores)
+
+    @property
+    def has_limits(self) -> bool:
+        """Tell whether the kernel limits whole boxes of this slot."""
+        return bool(self.group.procs_files)
+
+    async def run(
+        self, request: Mapping[str, Any], descriptors: list[int], deadline_seconds: float
+    ) -> tuple[Report, int | None]:
+        """Have the keeper run one box, and return its report and the artifact's descriptor.
+
+        The descriptors are closed here once they are sent.
+
+        Raises:
+            InfrastructureError: `sandbox_unavailable` when no keeper can be started,
+                `sandbox_lost` when it went away or fell silent.
+        """
+        loop = asyncio.get_running_loop()
+        self._report = loop.create_future()
+        try:
+            channel = await self._ready_channel()
+            number = channel.fileno()
+            loop.add_reader(number, self._on_report, channel)
+            socket.send_fds(channel, [json.dumps(request).encode()], descriptors)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        try:
+            async with asyncio.timeout(deadline_seconds):
+                return await self._report
+        except (OSError, TimeoutError) as error:
+            self.kill()
+            message = "the sandbox was lost while the program ran"
+            raise InfrastructureError(ErrorKind.SANDBOX_LOST, message) from error
+        except asyncio.CancelledError:
+            self.kill()
+            raise
+        finally:
+            self._report = None
+            loop.remove_reader(number)
+
+    def interrupt(self) -> None:
+        """Ask the keeper to end the present run."""
+        if self._channel is not None:
+            with contextlib.suppress(OSError):
+                self._channel.send(b"kill")
+
+    def _on_report(self, channel: socket.socket) -> None:
+        report = self._report
+        try:
+            text, descriptors, _, _ = socket.recv_fds(channel, _MESSAGE_BYTES, 1)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            text, descriptors = b"", []
+            if report is not None and not report.done():
+                report.set_exception(error)
+        if report is None or report.done():
+            for descriptor in descriptors:
+                os.close(descriptor)
+        elif not text:
+            report.set_exception(ConnectionResetError("the keeper is gone"))
+        else:
+            artifact = descriptors[0] if descriptors else None
+            report.set_result((Report(**json.loads(text)), artifact))
+
+    async def _ready_channel(self) -> socket.socket:
+        if self._channel is not None:
+            return self._channel
+        try:
+            self._channel = await asyncio.to_thread(self._start)
+        except (OSError, subprocess.SubprocessError) as error:
+            self.kill()
+            message = "the sandbox could not be started"
+            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
+        return self._channel
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", _KEEPER, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        ours.settimeout(_START_SECONDS)
+        ours.send(json.dumps(self._config()).encode())
+        if ours.recv(16) != b"ready":
+            ours.close()
+            message = "the keeper ended at its start"
+            raise OSError(message)
+        ours.setblocking(False)  # noqa: FBT003 - the name of the method says it
+        return ours
+
+    def _config(self) -> dict[str, Any]:
+        staging = self._staging
+        return {
+            "cores": list(self.cores),
+            "cgroup_procs": list(self.group.procs_files),
+            "seccomp": base64.b64encode(self._seccomp).decode(),
+            "stage_root": staging.root if staging else None,
+            "stage": dict(staging.folders) if staging else {},
+            "uid": staging.first_uid + self.index if staging else None,
+        }
+
+    async def start(self) -> None:
+        """Start the keeper now instead of at the first program."""
+        await self._ready_channel()
+
+    def kill(self) -> None:
+        """End the keeper and with it the box; the next run starts a new one."""
+        process, channel = self._process, self._channel
+        self._process = self._channel = None
+        if channel is not None:
+            channel.close()
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def close(self) -> None:
+        """End the keeper and take its group away."""
+        self.kill()
+        self.group.remove()

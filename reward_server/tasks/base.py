@@ -1,0 +1,87 @@
+"""What a task is to the rest of the server.
+
+A task is a folder: `task.toml` (the card), `description.md`, `prepare.py`, `grade.py`,
+`twin.py`. This module holds the values read from it; nothing here opens a data file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Source(StrEnum):
+    """Where the raw files of prepared data came from."""
+
+    TWIN = "twin"
+    RAW = "raw"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Scores of the original leaderboard at which medals begin."""
+
+    gold: float
+    silver: float
+    bronze: float
+    median: float
+
+
+class TargetKind(StrEnum):
+    """What kind of value a task asks for."""
+
+    BINARY = "binary"
+    CLASSES = "classes"
+    NUMBERS = "numbers"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the labels stand in the answers, and which public files they are hidden from."""
+
+    kind: TargetKind
+    id_column: str
+    columns: tuple[str, ...]
+    hidden_columns: tuple[str, ...]
+    train_file: str
+    test_file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What `task.toml` says."""
+
+    id: str
+    title: str
+    metric: str
+    higher_is_better: bool
+    wall_seconds: float
+    memory_bytes: int
+    disk_bytes: int
+    artifact_bytes: int
+    answers: str
+    sample_submission: str
+    public_files: tuple[str, ...]
+    raw_files: tuple[str, ...]
+    columns: tuple[str, ...]
+    target: Target
+    twin_rows: int
+    thresholds: Thresholds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task whose data is prepared and can be served."""
+
+    card: Card
+    description: str
+    folder: Path
+    public: Path
+    answers: Path
+    data_digest: str
+    source: Source
