@@ -85,3 +85,14 @@ class Task:
     answers: Path
     data_digest: str
     source: Source
+
+    def medal(self, score: float | None) -> str | None:
+        """Return the medal a score would have won; only the original data can win one."""
+        thresholds = self.card.thresholds
+        if score is None or thresholds is None or self.source is not Source.RAW:
+            return None
+        for name in ("gold", "silver", "bronze"):
+            bar = getattr(thresholds, name)
+            if score >= bar if self.card.higher_is_better else score <= bar:
+                return name
+        return None

@@ -1,0 +1,1 @@
+"""HTTP in and out; nothing else in the package knows HTTP."""

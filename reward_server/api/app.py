@@ -1,0 +1,235 @@
+"""The routes. Each reads a request, asks a room and answers; nothing is decided here."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from reward_server.api import answers, problems
+from reward_server.api.requests import ScoreRequest, check_key, read_score_request
+from reward_server.errors import InfrastructureError, RequestError
+from reward_server.model import ErrorKind
+from reward_server.store.paging import Order, SolutionFilter
+from reward_server.store.values import JobState
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from fastapi.responses import JSONResponse
+
+    from reward_server.jobs.runner import JobRunner
+    from reward_server.settings import Settings
+    from reward_server.store.queries import Store
+    from reward_server.tasks.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the routes talk to."""
+
+    settings: Settings
+    runner: JobRunner
+    store: Store
+    registry: Registry
+
+
+def _services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+def _check_key(request: Request) -> None:
+    check_key(request, _services(request).settings.api_key)
+
+
+Wired = Annotated[Services, Depends(_services)]
+_problem = {"model": problems.Problem, "content": {"application/problem+json": {}}}
+_PROBLEMS: dict[int | str, dict[str, Any]] = dict.fromkeys(
+    (401, 404, 409, 413, 415, 422, 429, 503), _problem
+)
+
+open_routes = APIRouter()
+routes = APIRouter(dependencies=[Depends(_check_key)], responses=_PROBLEMS)
+
+
+def create_app(open_services: Callable[[], AbstractAsyncContextManager[Services]]) -> FastAPI:
+    """Return the application; the services live exactly as long as it serves."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with open_services() as services:
+            app.state.services = services
+            yield
+
+    version = importlib.metadata.version("reward-server")
+    app = FastAPI(title="reward-server", version=version, lifespan=lifespan)
+    app.include_router(open_routes)
+    app.include_router(routes)
+    problems.add_handlers(app)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(Exception, _on_bug)
+    return app
+
+
+async def _on_http(_: Request, error: Exception) -> JSONResponse:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    kind = ErrorKind.NOT_FOUND if status == 404 else ErrorKind.INVALID_REQUEST
+    return problems.respond(kind, "there is nothing at this path and method", status)
+
+
+async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
+    found = error.errors() if isinstance(error, RequestValidationError) else []
+    texts = (f"{'.'.join(map(str, e['loc']))[:80]}: {e['msg']}" for e in found[:5])
+    return problems.respond(ErrorKind.INVALID_REQUEST, "; ".join(texts))
+
+
+async def _on_bug(_: Request, error: Exception) -> JSONResponse:
+    del error  # the server's log has it; a client must not
+    return problems.respond(ErrorKind.WORKER_LOST, "the server failed on this request")
+
+
+_SCORE_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": ScoreRequest.model_json_schema()}},
+    }
+}
+_SCORE_RESPONSES: dict[int | str, dict[str, Any]] = {202: {"model": answers.JobOut}}
+
+
+@routes.post(
+    "/score", response_model=answers.Answer, responses=_SCORE_RESPONSES, openapi_extra=_SCORE_BODY
+)
+@routes.post(
+    "/v1/score",
+    response_model=answers.Answer,
+    responses=_SCORE_RESPONSES,
+    openapi_extra=_SCORE_BODY,
+)
+async def score(request: Request, services: Wired) -> Response:
+    """Score one submission; held until it has ended, or for `wait_seconds`."""
+    asked = await read_score_request(request, services.settings.body_bytes)
+    job_id = await services.runner.submit(asked.submission(), asked.digest(), asked.idempotency_key)
+    return await _job_response(services, job_id, asked.wait_seconds)
+
+
+@routes.get("/v1/jobs/{job_id}", response_model=answers.Answer, responses=_SCORE_RESPONSES)
+async def job(
+    job_id: str,
+    services: Wired,
+    wait_seconds: Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False)] = 0.0,
+) -> Response:
+    """Return a job's answer once it has ended, waiting for it up to `wait_seconds`."""
+    return await _job_response(services, _uuid(job_id, "job"), wait_seconds)
+
+
+async def _job_response(services: Services, job_id: UUID, seconds: float | None) -> Response:
+    ending = await services.runner.wait(job_id, seconds)
+    if isinstance(ending, JobState):
+        return _json(answers.JobOut(job_id=job_id, status=_open_state(ending)), 202)
+    return _json(answers.Answer.of(ending), 200)
+
+
+def _open_state(state: JobState) -> Literal["queued", "running"]:
+    return "queued" if state is JobState.QUEUED else "running"
+
+
+def _json(content: BaseModel, status: int) -> Response:
+    return Response(content.model_dump_json(), status, media_type="application/json")
+
+
+def _uuid(text: str, what: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise RequestError(ErrorKind.NOT_FOUND, f"there is no such {what}") from None
+
+
+@routes.get("/v1/tasks")
+async def tasks(services: Wired) -> answers.TasksOut:
+    """List the tasks that can be scored."""
+    prepared = services.registry.prepared()
+    return answers.TasksOut(tasks=[answers.TaskSummary.of(task) for task in prepared])
+
+
+@routes.get("/v1/tasks/{task_id}")
+async def task(task_id: str, services: Wired) -> answers.TaskOut:
+    """Describe one task."""
+    return answers.TaskOut.of(services.registry.get(task_id))
+
+
+class SolutionQuery(BaseModel):
+    """Which solutions to list, in which order, and from where on."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task_id: str | None = Field(default=None, max_length=256)
+    run_id: str | None = Field(default=None, max_length=256)
+    valid: bool | None = None
+    order: Order = Order.REWARD
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+    cursor: str | None = None
+
+
+@routes.get("/v1/solutions")
+async def solutions(
+    wanted: Annotated[SolutionQuery, Query()], services: Wired
+) -> answers.SolutionsOut:
+    """List solutions: the best, the newest or the longest first."""
+    page = await services.store.solutions(SolutionFilter(**wanted.model_dump()))
+    return answers.SolutionsOut.of(page)
+
+
+@routes.get("/v1/solutions/{solution_id}")
+async def solution(solution_id: str, services: Wired) -> answers.SolutionOut:
+    """Return one solution with code, output and lineage."""
+    detail = await services.store.solution(_uuid(solution_id, "solution"))
+    if detail is None:
+        raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")
+    return answers.SolutionOut.of_detail(detail)
+
+
+@open_routes.get("/livez")
+async def livez() -> answers.AliveOut:
+    """Tell that the process runs."""
+    return answers.AliveOut()
+
+
+@open_routes.get("/readyz", response_model=answers.ReadyOut)
+async def readyz(services: Wired) -> Response:
+    """Tell whether submissions can be scored now, part by part."""
+    try:
+        await services.store.ping()
+        database = answers.PartOut(ready=True, detail="ok")
+    except InfrastructureError as error:
+        database = answers.PartOut(ready=False, detail=error.message)
+    kind, slots = services.settings.sandbox.kind, services.settings.slots
+    content = answers.ReadyOut(
+        ready=database.ready,
+        database=database,
+        sandbox=answers.PartOut(ready=True, detail=f"{kind}, {slots} slots"),
+        lm=answers.PartOut(ready=True, detail="not used"),
+    )
+    return _json(content, 200 if content.ready else 503)
+
+
+@open_routes.get("/version")
+async def version() -> answers.VersionOut:
+    """Tell what is running."""
+    return answers.VersionOut(
+        name="reward-server",
+        version=importlib.metadata.version("reward-server"),
+        api="v1",
+        python=platform.python_version(),
+    )

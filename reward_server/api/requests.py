@@ -1,0 +1,174 @@
+"""Requests as they come in: bounded before they are read, checked before they are used."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from reward_server.api.problems import HttpError
+from reward_server.errors import RequestError
+from reward_server.model import ErrorKind, PromptKind, Submission
+
+if TYPE_CHECKING:
+    from fastapi import Request
+    from pydantic import SecretStr
+
+_LONGEST_WAIT_SECONDS = 86_400
+
+
+def _any_text(value: object) -> str:
+    if not isinstance(value, str):
+        message = "must be a string"
+        raise ValueError(message)  # noqa: TRY004 - pydantic turns ValueError into a 422
+    return value
+
+
+AnyText = Annotated[str, PlainValidator(_any_text), WithJsonSchema({"type": "string"})]
+"""Whatever a model wrote, also what is no valid Unicode: that is for the walk to judge."""
+
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class ScoreRequest(BaseModel):
+    """One submission to be scored; exactly one of `completion` and `code`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    task_id: Name
+    completion: AnyText | None = None
+    code: AnyText | None = None
+    run_id: Name = "default"
+    step: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
+    sample_id: Name | None = None
+    idempotency_key: Name | None = None
+    parent_id: Annotated[str, Field(min_length=36, max_length=36)] | None = None
+    prompt_kind: Literal["scratch", "improve"] = "scratch"
+    wall_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = None
+    wait_seconds: (
+        Annotated[float, Field(ge=0, le=_LONGEST_WAIT_SECONDS, allow_inf_nan=False)] | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        if (self.completion is None) == (self.code is None):
+            message = "exactly one of completion and code is needed"
+            raise ValueError(message)
+        return self
+
+    def submission(self) -> Submission:
+        """Return what the walk needs to know."""
+        return Submission(
+            task_id=self.task_id,
+            completion=self.completion,
+            code=self.code,
+            run_id=self.run_id,
+            step=self.step,
+            sample_id=self.sample_id,
+            parent_id=self.parent_id,
+            prompt_kind=PromptKind(self.prompt_kind),
+            wall_seconds=self.wall_seconds,
+        )
+
+    def digest(self) -> str:
+        """Return what tells two requests with one key apart: all but how long to wait."""
+        content = self.model_dump(exclude={"idempotency_key", "wait_seconds"})
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def check_key(request: Request, api_key: SecretStr | None) -> None:
+    """Let a request pass that carries the key, or all of them if there is none.
+
+    Raises:
+        RequestError: `unauthorized`, without detail.
+    """
+    if api_key is None:
+        return
+    given = request.headers.get("authorization", "").encode()
+    expected = f"Bearer {api_key.get_secret_value()}".encode()
+    if not hmac.compare_digest(given, expected):
+        raise RequestError(ErrorKind.UNAUTHORIZED, "unauthorized")
+
+
+async def read_score_request(request: Request, most_bytes: int) -> ScoreRequest:
+    """Read and check the body of a score request.
+
+    Raises:
+        RequestError: `too_large` or `invalid_request`.
+        HttpError: 415 for another content type.
+    """
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        message = "the body must be JSON, with Content-Type: application/json"
+        raise HttpError(415, message)
+    content = _parse(await _read(request, most_bytes))
+    try:
+        parsed = ScoreRequest.model_validate(content)
+    except ValidationError as error:
+        _refuse("; ".join(_explain(problem) for problem in error.errors()[:5]))
+    return _with_header_key(parsed, request.headers.get("idempotency-key"))
+
+
+async def _read(request: Request, most_bytes: int) -> bytes:
+    announced = request.headers.get("content-length", "0")
+    if not announced.isdigit() or int(announced) > most_bytes:
+        _too_large(most_bytes)
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most_bytes:
+            _too_large(most_bytes)
+    return bytes(body)
+
+
+def _parse(body: bytes) -> object:
+    def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        if len(content) != len(pairs):
+            _refuse("a key stands twice in the body")
+        return content
+
+    def no_constant(name: str) -> NoReturn:
+        _refuse(f"{name} is not JSON")
+
+    try:
+        return json.loads(
+            body.decode(), object_pairs_hook=no_duplicates, parse_constant=no_constant
+        )
+    except (ValueError, RecursionError):
+        _refuse("the body is not JSON")
+
+
+def _with_header_key(parsed: ScoreRequest, key: str | None) -> ScoreRequest:
+    if key is None:
+        return parsed
+    if not 1 <= len(key) <= 256:
+        _refuse("the Idempotency-Key header must have 1 to 256 characters")
+    if parsed.idempotency_key not in (None, key):
+        _refuse("the Idempotency-Key header and idempotency_key differ")
+    return parsed.model_copy(update={"idempotency_key": key})
+
+
+def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's own shape
+    where = ".".join(str(part) for part in problem["loc"]) or "body"
+    return f"{where[:80]}: {problem['msg']}"
+
+
+def _refuse(message: str) -> NoReturn:
+    raise RequestError(ErrorKind.INVALID_REQUEST, message)
+
+
+def _too_large(most_bytes: int) -> NoReturn:
+    message = f"the body is larger than {most_bytes} bytes"
+    raise RequestError(ErrorKind.TOO_LARGE, message)

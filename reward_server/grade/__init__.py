@@ -1,0 +1,1 @@
+"""Turning what a program left behind into a true score."""

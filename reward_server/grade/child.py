@@ -1,0 +1,134 @@
+"""The grading process: it imports the numerical libraries once and forks for every question.
+
+A fork has its own limits, cannot write a file, has no way to the server but one pipe, and
+dies with its parent. It announces its phases on that pipe, so that its death still tells
+whose fault it was.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from reward_server import children
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_OWN_MEMORY_BYTES = 16 << 30
+_ANSWER_BYTES = 1 << 16
+_DETAIL_CHARACTERS = 600  # small enough for the answer to be one atomic write
+_PR_SET_PDEATHSIG = 1
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def main() -> None:
+    """Preload, then answer questions until standard input closes."""
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    sys.dont_write_bytecode = True
+    warnings.simplefilter("ignore")
+    scoring = importlib.import_module("reward_server.grade.scoring")
+    scoring.warm_up()
+    gc.collect()
+    gc.freeze()
+    children.serve(lambda question, blob: _ask_fork(scoring, question, blob), _OWN_MEMORY_BYTES)
+
+
+def _ask_fork(scoring: ModuleType, question: children.Message, blob: bytes) -> children.Message:
+    reading, writing = os.pipe()
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        _run_fork(scoring, question, blob, writing, parent)
+    os.close(writing)
+    try:
+        said, in_time = _listen(reading, question["wall_seconds"])
+    finally:
+        os.close(reading)
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+    return _judge(said, status, in_time=in_time)
+
+
+def _listen(reading: int, wall_seconds: float) -> tuple[list[str], bool]:
+    """Collect the lines a fork writes until it ends, and tell whether it ended in time."""
+    deadline = time.monotonic() + wall_seconds
+    said = b""
+    while len(said) < _ANSWER_BYTES:
+        remaining = deadline - time.monotonic()
+        ready, _, _ = select.select([reading], [], [], max(0.0, remaining))
+        if not ready:
+            return said.decode().splitlines(), False
+        chunk = os.read(reading, _ANSWER_BYTES)
+        if not chunk:
+            break
+        said += chunk
+    return said.decode().splitlines(), True
+
+
+def _judge(said: list[str], status: int, *, in_time: bool) -> children.Message:
+    last = said[-1] if said else "start"
+    if last.startswith("{"):
+        answer: children.Message = json.loads(last)
+        return answer
+    if last == "submission" and in_time:
+        return {"outcome": "invalid"}
+    reason = f"wait status {status}" if in_time else "out of time"
+    return {"outcome": "error", "detail": f"grading ended in phase {last}: {reason}"}
+
+
+def _run_fork(
+    scoring: ModuleType, question: children.Message, blob: bytes, writing: int, parent: int
+) -> NoReturn:
+    try:
+        _confine(question, parent)
+        answer = scoring.score_submission(
+            Path(question["folder"]),
+            Path(question["answers"]),
+            blob,
+            question["file_bytes"],
+            lambda phase: _say(writing, str(phase)),
+        )
+        _say(writing, json.dumps(answer))
+    except BaseException:  # noqa: BLE001 -- the fork must never return into its parent's loop
+        detail = traceback.format_exc()[-_DETAIL_CHARACTERS:]
+        _say(writing, json.dumps({"outcome": "error", "detail": detail}))
+    finally:
+        os._exit(0)
+
+
+def _confine(question: children.Message, parent: int) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    _limit(resource.RLIMIT_AS, question["memory_bytes"])
+    _limit(resource.RLIMIT_CPU, question["cpu_seconds"])
+    _limit(resource.RLIMIT_FSIZE, 0)
+
+
+def _limit(kind: int, amount: int) -> None:
+    resource.setrlimit(kind, (amount, amount))
+
+
+def _say(writing: int, line: str) -> None:
+    os.write(writing, line.encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""The grader of the walk: a pool of grading processes, and fixed words for what they find.
+
+No text that a process reports ever reaches a client: it goes to the server's log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypedDict
+
+from reward_server.children import ChildPool, NoAnswerError
+from reward_server.errors import InfrastructureError, SetupError
+from reward_server.model import ErrorKind, Failure, Grade
+from reward_server.tasks.folders import find_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+    from reward_server.model import Execution
+    from reward_server.tasks.base import Task
+
+log = logging.getLogger(__name__)
+
+NO_SUBMISSION = Failure(ErrorKind.NO_SUBMISSION, "the program left no submission.csv")
+INVALID_SUBMISSION = Failure(
+    ErrorKind.INVALID_SUBMISSION, "submission.csv does not have the form the task asks for"
+)
+_GRADER_ERROR = "the submission could not be graded"
+_FILE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class GradingLimits:
+    """What the grading of one submission may use."""
+
+    wall_seconds: float = 60.0
+    cpu_seconds: int = 30
+    memory_bytes: int = 4 << 30
+
+
+class GradedCase(TypedDict):
+    """What came out of one folder of a grading vector."""
+
+    path: str
+    valid: bool
+    score: float | None
+
+
+class ProcessGrader:
+    """Grades in processes that no program ever shares, as many at once as `size`."""
+
+    def __init__(self, size: int = 1, limits: GradingLimits | None = None) -> None:
+        self._limits = limits or GradingLimits()
+        self._pool = ChildPool("reward_server.grade.child", size)
+
+    async def start(self) -> None:
+        """Start every grading process now instead of at its first submission."""
+        await self._pool.start()
+
+    async def grade(self, execution: Execution, task: Task) -> Grade:
+        """Grade the artifact of an execution; a failed execution keeps its failure.
+
+        Raises:
+            InfrastructureError: `grader_error` when the fault is the grader's own.
+        """
+        if execution.failure is not None:
+            return Grade(None, execution.failure)
+        return await self.grade_bytes(
+            execution.artifact, task.folder, task.answers, task.card.artifact_bytes
+        )
+
+    async def grade_bytes(
+        self, submission: bytes | None, folder: Path, answers: Path, file_bytes: int
+    ) -> Grade:
+        """Grade the bytes of a submission, if there is one, against an answers file.
+
+        Raises:
+            InfrastructureError: `grader_error` when the fault is the grader's own.
+        """
+        if submission is None:
+            return Grade(None, NO_SUBMISSION)
+        if len(submission) > file_bytes:
+            return Grade(None, INVALID_SUBMISSION)
+        question = {
+            "folder": str(folder),
+            "answers": str(answers),
+            "file_bytes": file_bytes,
+            "wall_seconds": self._limits.wall_seconds,
+            "cpu_seconds": self._limits.cpu_seconds,
+            "memory_bytes": self._limits.memory_bytes,
+        }
+        try:
+            answer = await self._pool.ask(question, submission, 2 * self._limits.wall_seconds)
+        except NoAnswerError as error:
+            raise InfrastructureError(ErrorKind.GRADER_ERROR, _GRADER_ERROR) from error
+        return _to_grade(answer)
+
+    async def aclose(self) -> None:
+        """Stop every process this grader started."""
+        await self._pool.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+def _to_grade(answer: dict[str, Any]) -> Grade:
+    match answer:
+        case {"outcome": "score", "score": float(score)}:
+            return Grade(score, None)
+        case {"outcome": "invalid"}:
+            return Grade(None, INVALID_SUBMISSION)
+        case _:
+            log.error("the grader failed: %s", answer.get("detail", "no detail"))
+            raise InfrastructureError(ErrorKind.GRADER_ERROR, _GRADER_ERROR)
+
+
+def grade_file(folder: Path, submission: Path, answers: Path) -> Grade:
+    """Grade one file on disk; a file that is not there is a `no_submission`.
+
+    Raises:
+        InfrastructureError: `grader_error` when the fault is the grader's own.
+    """
+    data = _read_submission(submission)
+
+    async def grade() -> Grade:
+        async with ProcessGrader() as grader:
+            return await grader.grade_bytes(data, folder, answers, _FILE_BYTES)
+
+    return asyncio.run(grade())
+
+
+def grade_cases(directory: Path, folders: Iterable[Path] = ()) -> Iterator[GradedCase]:
+    """Grade every case folder below a directory with the grader of its task.
+
+    Raises:
+        SetupError: when a case is of a task that is neither built in nor in the folders.
+    """
+    tasks = find_folders(folders)
+    with asyncio.Runner() as runner:
+        grader = ProcessGrader()
+        try:
+            for expected in sorted(directory.rglob("expected.json")):
+                case, about = expected.parent, json.loads(expected.read_text(encoding="utf-8"))
+                submission = _read_submission(case / about.get("submission", "submission.csv"))
+                folder = _folder_of(about.get("task", case.parent.name), tasks)
+                answers = case / about.get("answers", "answers.csv")
+                grading = grader.grade_bytes(submission, folder, answers, _FILE_BYTES)
+                grade = runner.run(grading)
+                path = case.relative_to(directory).as_posix()
+                yield GradedCase(path=path, valid=grade.failure is None, score=grade.score)
+        finally:
+            runner.run(grader.aclose())
+
+
+def _read_submission(path: Path) -> bytes | None:
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return file.read(_FILE_BYTES + 1)
+
+
+def _folder_of(task_id: str, tasks: dict[str, Path]) -> Path:
+    if task_id not in tasks:
+        message = f"there is no task {task_id}"
+        raise SetupError(message)
+    return tasks[task_id]

@@ -1,0 +1,1 @@
+"""Finds the places where a program should report its progress."""

@@ -1,0 +1,230 @@
+"""What a call does: the milestones it reaches and the value it gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reward_server.instrument.invocation import bind_parameters, opens_for_reading, reduced
+from reward_server.instrument.knowledge import Role, role_of
+from reward_server.instrument.methods import apply_method
+from reward_server.instrument.origins import Class, Function
+from reward_server.instrument.values import (
+    ESTIMATOR,
+    FLOWING,
+    NO_TAGS,
+    NOTHING,
+    SIDES,
+    Tag,
+    Value,
+    iterable,
+    sequence,
+)
+from reward_server.model import Milestone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reward_server.instrument.invocation import Invocation
+    from reward_server.instrument.trace import Trace
+
+_KNOWN_DATA = Tag.DATA | Tag.UNKNOWN | Tag.FILE
+
+
+def apply(trace: Trace, call: Invocation) -> Value:
+    """Report the milestones of a call and return its value."""
+    if call.method and call.receiver.tags and not call.receiver.path:
+        found = apply_method(trace, call)
+        if found is not None:
+            return found
+    callee = call.function.callee
+    if isinstance(callee, Function):
+        return _apply_function(trace, callee, call)
+    if isinstance(callee, Class):
+        return _construct(trace, callee, call)
+    role = role_of(call.function.path) if call.function.path else None
+    return _ROLES[role](trace, call) if role is not None else _apply_value(trace, call)
+
+
+def _apply_value(trace: Trace, call: Invocation) -> Value:
+    if call.function.has(Tag.LOSS_FUNCTION):
+        return _loss(trace, call)
+    if call.function.has(Tag.NETWORK):
+        return _run_network(trace, call)
+    return Value((call.arguments | call.receiver.tags) & FLOWING)
+
+
+def _apply_function(trace: Trace, function: Function, call: Invocation) -> Value:
+    bind_parameters(function, call)
+    for milestone in function.returned_milestones:
+        trace.report(milestone)
+    tags = call.arguments & FLOWING
+    for kind, inner in function.deferred.items():
+        trace.judge(kind, (tags if tags & SIDES else tags | inner) | Tag.PREDICTION)
+    return _narrowed(function.returned, tags)
+
+
+def _narrowed(value: Value, tags: Tag) -> Value:
+    sides, given = value.tags & SIDES, tags & SIDES
+    if given and given != sides and given in sides and not value.items:
+        return Value(value.tags & ~SIDES | given)
+    return value
+
+
+def _construct(trace: Trace, made: Class, call: Invocation) -> Value:
+    if "__init__" in made.methods:
+        bind_parameters(made.methods["__init__"], call)
+    if made.tags & ESTIMATOR:
+        _define(trace)
+    tags = made.tags or call.arguments & FLOWING
+    return Value(tags, instance=made)
+
+
+def _define(trace: Trace) -> None:
+    owner = trace.frame.function.owner if trace.frame.function else None
+    if owner is None or Tag.NETWORK not in owner.tags:
+        trace.report(Milestone.DEFINED_MODEL)
+        trace.built()
+
+
+def _load(trace: Trace, call: Invocation) -> Value:
+    trace.report(Milestone.LOADED_DATA)
+    return Value(call.arguments & SIDES | Tag.DATA)
+
+
+def _load_from_text(trace: Trace, call: Invocation) -> Value:
+    return _load(trace, call) if call.arguments & _KNOWN_DATA else NOTHING
+
+
+def _open(_: Trace, call: Invocation) -> Value:
+    reads = opens_for_reading(call.node, 1)
+    return Value(call.arguments & SIDES | Tag.FILE) if reads else NOTHING
+
+
+def _archive(_: Trace, call: Invocation) -> Value:
+    reads = opens_for_reading(call.node, 1)
+    return Value(call.arguments & SIDES | Tag.ARCHIVE) if reads else NOTHING
+
+
+def _model(trace: Trace, _: Invocation) -> Value:
+    _define(trace)
+    return Value(Tag.MODEL)
+
+
+def _meta_model(trace: Trace, call: Invocation) -> Value:
+    if call.arguments & (ESTIMATOR | Tag.UNKNOWN):
+        return _model(trace, call)
+    return NOTHING
+
+
+def _pipeline(trace: Trace, call: Invocation) -> Value:
+    if call.arguments & ESTIMATOR:
+        return _model(trace, call)
+    return Value(Tag.TRANSFORMER)
+
+
+def _network(trace: Trace, _: Invocation) -> Value:
+    _define(trace)
+    return Value(ESTIMATOR)
+
+
+def _split(_: Trace, call: Invocation) -> Value:
+    sides = call.arguments & SIDES
+    kept = Tag.HELDOUT if sides == Tag.HELDOUT else Tag.TRAIN
+    pair = [Value(Tag.DATA | kept), Value(Tag.DATA | Tag.HELDOUT)]
+    return sequence(pair * len(call.positional))
+
+
+def _cross_validate(trace: Trace, call: Invocation, gives: Tag) -> Value:
+    if not call.arguments & (ESTIMATOR | Tag.UNKNOWN):
+        return NOTHING
+    trace.report(Milestone.TRAINED_MODEL)
+    trace.report(Milestone.TESTING_LOSS)
+    return Value(Tag.DATA | Tag.HELDOUT | gives)
+
+
+def _train(trace: Trace, _: Invocation) -> Value:
+    _define(trace)
+    trace.report(Milestone.TRAINED_MODEL)
+    return Value(Tag.MODEL)
+
+
+def _metric(trace: Trace, call: Invocation) -> Value:
+    tags = call.arguments & FLOWING
+    if not tags & (Tag.PREDICTION | Tag.UNKNOWN):
+        return Value(tags)
+    trace.judge(Tag.METRIC, tags)
+    return Value(tags & ~Tag.PREDICTION | Tag.METRIC)
+
+
+def _loss(trace: Trace, call: Invocation) -> Value:
+    tags = call.arguments & FLOWING
+    if not tags & (Tag.PREDICTION | Tag.UNKNOWN):
+        return NOTHING
+    if Tag.TRAIN in tags and Tag.HELDOUT not in tags:
+        held_out = False
+    else:
+        held_out = bool(tags & (Tag.HELDOUT | Tag.TEST)) or trace.frame.no_grad
+    trace.report(Milestone.TESTING_LOSS if held_out else Milestone.TRAINING_LOSS)
+    return Value(tags & ~Tag.PREDICTION | Tag.LOSS)
+
+
+def _run_network(trace: Trace, call: Invocation) -> Value:
+    network = call.function.instance
+    if network is not None and "forward" in network.methods:
+        bind_parameters(network.methods["forward"], call)
+    tags = call.arguments & FLOWING
+    if trace.frame.no_grad:
+        trace.judge(Tag.PREDICTION, tags)
+    return Value(tags | Tag.PREDICTION)
+
+
+def _copy(_: Trace, call: Invocation) -> Value:
+    return call.first
+
+
+def _reduce(_: Trace, call: Invocation) -> Value:
+    tags = call.arguments & FLOWING
+    return reduced(tags) if tags & Tag.RESIDUAL else Value(tags)
+
+
+def _enumerate(_: Trace, call: Invocation) -> Value:
+    return iterable(sequence([NOTHING, call.first.element()]))
+
+
+def _zip(_: Trace, call: Invocation) -> Value:
+    return iterable(sequence([value.element() for value in call.positional]))
+
+
+def _tagging(tags: Tag) -> Callable[[Trace, Invocation], Value]:
+    return lambda _, call: Value(tags | (call.arguments & SIDES))
+
+
+_ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
+    Role.LOAD: _load,
+    Role.LOAD_FROM_TEXT: _load_from_text,
+    Role.OPEN: _open,
+    Role.ARCHIVE: _archive,
+    Role.FILE_PATH: _tagging(Tag.FILE_PATH),
+    Role.MODEL: _model,
+    Role.META_MODEL: _meta_model,
+    Role.PIPELINE: _pipeline,
+    Role.NETWORK: _network,
+    Role.TRANSFORMER: lambda _trace, _call: Value(Tag.TRANSFORMER),
+    Role.SPLITTER: lambda _trace, _call: Value(Tag.SPLITTER),
+    Role.SPLIT: _split,
+    Role.CROSS_SCORE: lambda trace, call: _cross_validate(trace, call, Tag.METRIC),
+    Role.CROSS_PREDICT: lambda trace, call: _cross_validate(trace, call, Tag.PREDICTION),
+    Role.TRAIN: _train,
+    Role.TRAINER: lambda _trace, _call: Value(Tag.TRAINER),
+    Role.METRIC: _metric,
+    Role.LOSS_FUNCTION: lambda _trace, _call: Value(Tag.LOSS_FUNCTION),
+    Role.LOSS: _loss,
+    Role.OPTIMIZER: lambda _trace, _call: Value(Tag.OPTIMIZER),
+    Role.NO_GRAD: lambda _trace, _call: NOTHING,
+    Role.COPY: _copy,
+    Role.REDUCE: _reduce,
+    Role.LENGTH: lambda _trace, _call: Value(NO_TAGS),
+    Role.ENUMERATE: _enumerate,
+    Role.ZIP: _zip,
+    Role.SAME: _copy,
+}

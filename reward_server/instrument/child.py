@@ -1,0 +1,71 @@
+"""The parsing child: the only place where a program's text meets the Python parser.
+
+A question holds the code as a blob and what to do besides compiling it: `find` markers, or
+check the `markers` given. The answer is `syntax_error` with a line, or the markers that
+passed verification and, when they did not, the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import threading
+import warnings
+from typing import TYPE_CHECKING
+
+from reward_server.children import serve
+from reward_server.instrument.static import find_markers
+from reward_server.instrument.verify import objection
+from reward_server.model import Marker, Milestone
+
+if TYPE_CHECKING:
+    from reward_server.children import Message
+
+MEMORY_BYTES = 1 << 30
+_STACK_BYTES = 128 << 20
+_RUN_DEPTH = 1000
+_FINDER_DEPTH = 30_000
+
+
+def answer(question: Message, blob: bytes) -> Message:
+    """Compile one program, then find or check its markers."""
+    try:
+        code = blob.decode()
+        tree = _compile(code)
+    except SyntaxError as error:
+        return {"syntax_error": True, "line": error.lineno}
+    except (ValueError, RecursionError, MemoryError, OverflowError):
+        return {"syntax_error": True, "line": None}
+    if question.get("find"):
+        return _checked(code, list(find_markers(tree)))
+    return _checked(code, [Marker(a, b, Milestone(m)) for a, b, m in question.get("markers", ())])
+
+
+def _compile(code: str) -> ast.Module:
+    sys.setrecursionlimit(_RUN_DEPTH)
+    try:
+        tree = ast.parse(code)
+        compile(tree, "<program>", "exec", dont_inherit=True)
+    finally:
+        sys.setrecursionlimit(_FINDER_DEPTH)
+    return tree
+
+
+def _checked(code: str, markers: list[Marker]) -> Message:
+    reason = objection(code, markers) if markers else None
+    if reason is not None:
+        return {"markers": [], "reason": reason}
+    return {"markers": [[m.line, m.column, int(m.milestone)] for m in markers]}
+
+
+def main() -> None:
+    """Answer questions on a thread whose stack is deep enough for any tree that compiles."""
+    warnings.simplefilter("ignore")
+    threading.stack_size(_STACK_BYTES)
+    thread = threading.Thread(target=serve, args=(answer, MEMORY_BYTES))
+    thread.start()
+    thread.join()
+
+
+if __name__ == "__main__":
+    main()

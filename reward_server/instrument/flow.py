@@ -1,0 +1,281 @@
+"""The value of an expression, one rule per kind of syntax node.
+
+Whatever may not be evaluated when its statement is (the right side of `and`, one arm of a
+conditional, a generator nobody consumes) reports nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from reward_server.instrument import knowledge
+from reward_server.instrument.calls import apply
+from reward_server.instrument.invocation import Invocation
+from reward_server.instrument.origins import side_of, side_of_path
+from reward_server.instrument.values import (
+    ESTIMATOR,
+    FLOWING,
+    NOTHING,
+    SIDES,
+    Tag,
+    Value,
+    iterable,
+    join,
+    join_all,
+    sequence,
+    union,
+)
+from reward_server.model import Milestone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reward_server.instrument.trace import Trace
+
+    Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+
+_AMBIGUOUS = Tag.TRAIN | Tag.TEST
+_PLACED = Tag.DATA | Tag.UNKNOWN
+
+
+def evaluate(trace: Trace, node: ast.expr) -> Value:
+    """Return the value of an expression, reporting every step taken in it."""
+    rule = _RULES.get(type(node))
+    if rule is not None:
+        return rule(trace, node)
+    children = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+    return Value(union([evaluate(trace, child) for child in children]) & FLOWING)
+
+
+def bind(trace: Trace, target: ast.expr, value: Value) -> None:
+    """Let the targets of an assignment stand for the parts of a value."""
+    if isinstance(target, ast.Name):
+        trace.frame.scope.bind(target.id, value)
+    elif isinstance(target, ast.Tuple | ast.List):
+        starred = any(isinstance(part, ast.Starred) for part in target.elts)
+        for index, part in enumerate(target.elts):
+            bind(trace, part, value.element() if starred else value.part(index, len(target.elts)))
+    elif isinstance(target, ast.Starred):
+        bind(trace, target.value, value)
+    elif isinstance(target, ast.Attribute):
+        owner = evaluate(trace, target.value).instance
+        if owner is not None:
+            owner.set_attribute(target.attr, value)
+    elif isinstance(target, ast.Subscript):
+        evaluate(trace, target.slice)
+        grow(trace, target.value, value)
+
+
+def grow(trace: Trace, container: ast.expr, value: Value) -> None:
+    """Let a container hold a value beside what it holds already."""
+    if isinstance(container, ast.Subscript):
+        grow(trace, container.value, value)
+        return
+    if not isinstance(container, ast.Name | ast.Attribute):
+        return
+    before = evaluate(trace, container)
+    if before.path or before.callee:
+        return
+    tags = value.tags & ~SIDES if before.has(SIDES) else value.tags
+    if value.has(ESTIMATOR) or before.each is not None:
+        before = join(before, iterable(value))
+    bind(trace, container, before.tagged(tags))
+
+
+def consume(trace: Trace, node: ast.expr) -> Value:
+    """Return what iterating over an expression gives; iterating over a file reads it."""
+    value = evaluate_eagerly(trace, node)
+    if value.has(Tag.FILE):
+        trace.report(Milestone.LOADED_DATA)
+        return Value(value.tags & SIDES | Tag.DATA)
+    return value.element()
+
+
+def evaluate_eagerly(trace: Trace, node: ast.expr) -> Value:
+    """Return the value of an expression whose generator, if it is one, will be consumed."""
+    if isinstance(node, ast.GeneratorExp):
+        return _comprehension(trace, node, [node.elt])
+    if isinstance(node, ast.Starred):
+        return evaluate_eagerly(trace, node.value).element()
+    return evaluate(trace, node)
+
+
+def _name(trace: Trace, node: ast.Name) -> Value:
+    return trace.frame.scope.look_up(node.id)
+
+
+def _constant(_: Trace, node: ast.Constant) -> Value:
+    return Value(side_of_path(node.value)) if isinstance(node.value, str) else NOTHING
+
+
+def _attribute(trace: Trace, node: ast.Attribute) -> Value:
+    return _attribute_of(trace, evaluate(trace, node.value), node.attr)
+
+
+def _attribute_of(trace: Trace, base: Value, name: str) -> Value:
+    if base.path:
+        return Value(path=f"{base.path}.{name}"[:200])
+    if base.has(Tag.MODEL) and name in knowledge.HELDOUT_ATTRIBUTES:
+        trace.report(Milestone.TESTING_LOSS)
+        return Value(Tag.METRIC | Tag.HELDOUT)
+    if base.instance is not None and (found := base.instance.member(name)) is not NOTHING:
+        return found
+    if base.has(Tag.MODEL) and name in knowledge.MODEL_ATTRIBUTES:
+        return base
+    kept = Tag.HISTORY if name == "history" else FLOWING | Tag.FILE_PATH
+    return NOTHING if name in knowledge.PLAIN_ATTRIBUTES else Value(base.tags & kept)
+
+
+def _call(trace: Trace, node: ast.Call) -> Value:
+    receiver, method = NOTHING, ""
+    if isinstance(node.func, ast.Attribute):
+        method, receiver = node.func.attr, evaluate(trace, node.func.value)
+        function = _attribute_of(trace, receiver, method)
+    else:
+        function = evaluate(trace, node.func)
+    positional = tuple(evaluate_eagerly(trace, argument) for argument in node.args)
+    keywords = {
+        keyword.arg or "**": evaluate_eagerly(trace, keyword.value) for keyword in node.keywords
+    }
+    if method in knowledge.GROW_METHODS and positional and isinstance(node.func, ast.Attribute):
+        grow(trace, node.func.value, join_all(positional))
+    return apply(trace, Invocation(node, function, receiver, method, positional, keywords))
+
+
+def _subscript(trace: Trace, node: ast.Subscript) -> Value:
+    base = evaluate(trace, node.value)
+    key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+    if base.has(Tag.HISTORY) and not base.has(ESTIMATOR) and isinstance(key, str):
+        held_out = key.startswith("val_")
+        trace.report(Milestone.TESTING_LOSS if held_out else Milestone.TRAINING_LOSS)
+        return Value(Tag.METRIC)
+    index = evaluate(trace, node.slice)
+    if isinstance(key, int) and -len(base.items) <= key < len(base.items):
+        return base.items[key]
+    if base.each is not None:
+        return base.each
+    return Value(_selected(base.tags, index.tags, node.slice, key))
+
+
+def _selected(base: Tag, index: Tag, node: ast.expr, key: object) -> Tag:
+    rows = node.elts[0] if isinstance(node, ast.Tuple) and node.elts else node
+    if isinstance(rows, ast.Slice):
+        if _AMBIGUOUS in base and bool(rows.lower) != bool(rows.upper):
+            return base & ~SIDES | (Tag.TEST if rows.lower else Tag.TRAIN)
+        return base
+    hint = side_of(key) if isinstance(key, str) else index & SIDES
+    chosen = bool(hint) and (hint in base if isinstance(key, str) else bool(index & _PLACED))
+    return base & ~SIDES | hint if chosen else base
+
+
+def _display(trace: Trace, node: ast.Tuple | ast.List | ast.Set) -> Value:
+    return sequence([evaluate_eagerly(trace, part) for part in node.elts])
+
+
+def _dict(trace: Trace, node: ast.Dict) -> Value:
+    for key in node.keys:
+        if key is not None:
+            evaluate(trace, key)
+    values = sequence([evaluate(trace, value) for value in node.values])
+    return Value(values.tags, each=values.each, depth=values.depth)
+
+
+def _comprehension(trace: Trace, node: Comprehension, elements: list[ast.expr]) -> Value:
+    first = node.generators[0].iter
+    never = isinstance(first, ast.List | ast.Tuple) and not first.elts
+    with trace.muting(when=never):
+        for generator in node.generators:
+            bind(trace, generator.target, consume(trace, generator.iter))
+            for condition in generator.ifs:
+                evaluate(trace, condition)
+        return iterable([evaluate(trace, element) for element in elements][-1])
+
+
+def _listed(trace: Trace, node: ast.ListComp | ast.SetComp) -> Value:
+    return _comprehension(trace, node, [node.elt])
+
+
+def _mapped(trace: Trace, node: ast.DictComp) -> Value:
+    return _comprehension(trace, node, [node.key, node.value])
+
+
+def _generated(trace: Trace, node: ast.GeneratorExp) -> Value:
+    with trace.muting():
+        return _comprehension(trace, node, [node.elt])
+
+
+def _either(trace: Trace, node: ast.BoolOp) -> Value:
+    values = [evaluate(trace, node.values[0])]
+    with trace.muting():
+        values += [evaluate(trace, value) for value in node.values[1:]]
+    return join_all(values)
+
+
+def _conditional(trace: Trace, node: ast.IfExp) -> Value:
+    evaluate(trace, node.test)
+    with trace.collecting() as first:
+        value = evaluate(trace, node.body)
+    with trace.collecting() as second:
+        other = evaluate(trace, node.orelse)
+    for milestone in first & second:
+        trace.report(milestone)
+    return join(value, other)
+
+
+def _binary(trace: Trace, node: ast.BinOp) -> Value:
+    left, right = evaluate(trace, node.left), evaluate(trace, node.right)
+    tags = (left.tags | right.tags) & (FLOWING | Tag.FILE_PATH)
+    return Value(tags | _residual(left, right))
+
+
+def _comparison(trace: Trace, node: ast.Compare) -> Value:
+    left = evaluate(trace, node.left)
+    rights = [evaluate(trace, right) for right in node.comparators]
+    return Value((left.tags | union(rights)) & FLOWING | _residual(left, rights[0]))
+
+
+def _residual(left: Value, right: Value) -> Tag:
+    compared = left.has(Tag.PREDICTION) != right.has(Tag.PREDICTION)
+    unknown = left.has(Tag.UNKNOWN) and right.has(Tag.UNKNOWN)
+    if unknown or (compared and left.has(_PLACED) and right.has(_PLACED)):
+        return Tag.RESIDUAL
+    return Tag(0)
+
+
+def _lambda(trace: Trace, node: ast.Lambda) -> Value:
+    return Value(callee=trace.function_of(node))
+
+
+def _named(trace: Trace, node: ast.NamedExpr) -> Value:
+    value = evaluate(trace, node.value)
+    bind(trace, node.target, value)
+    return value
+
+
+def _awaited(trace: Trace, node: ast.Await) -> Value:
+    return evaluate(trace, node.value)
+
+
+_RULES: dict[type[ast.expr], Callable[[Trace, Any], Value]] = {
+    ast.Name: _name,
+    ast.Constant: _constant,
+    ast.Attribute: _attribute,
+    ast.Call: _call,
+    ast.Subscript: _subscript,
+    ast.Tuple: _display,
+    ast.List: _display,
+    ast.Set: _display,
+    ast.Dict: _dict,
+    ast.ListComp: _listed,
+    ast.SetComp: _listed,
+    ast.DictComp: _mapped,
+    ast.GeneratorExp: _generated,
+    ast.BoolOp: _either,
+    ast.IfExp: _conditional,
+    ast.BinOp: _binary,
+    ast.Compare: _comparison,
+    ast.Lambda: _lambda,
+    ast.NamedExpr: _named,
+    ast.Await: _awaited,
+}

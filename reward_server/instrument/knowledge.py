@@ -1,0 +1,323 @@
+"""What the qualified names of the usual packages mean to the static finder.
+
+A table of facts and nothing else: it knows no syntax tree. A name that is not here means
+nothing, so that a program earns no milestone for calling something of its own making.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+
+class Role(Enum):
+    """What calling (or deriving from) a qualified name does."""
+
+    LOAD = auto()
+    LOAD_FROM_TEXT = auto()
+    OPEN = auto()
+    ARCHIVE = auto()
+    FILE_PATH = auto()
+    MODEL = auto()
+    META_MODEL = auto()
+    PIPELINE = auto()
+    NETWORK = auto()
+    TRANSFORMER = auto()
+    SPLITTER = auto()
+    SPLIT = auto()
+    CROSS_SCORE = auto()
+    CROSS_PREDICT = auto()
+    TRAIN = auto()
+    TRAINER = auto()
+    METRIC = auto()
+    LOSS_FUNCTION = auto()
+    LOSS = auto()
+    OPTIMIZER = auto()
+    NO_GRAD = auto()
+    COPY = auto()
+    REDUCE = auto()
+    LENGTH = auto()
+    ENUMERATE = auto()
+    ZIP = auto()
+    SAME = auto()
+
+
+PREDICT_METHODS = frozenset(
+    {"predict", "predict_proba", "decision_function", "predict_log_proba", "forecast"}
+)
+FIT_METHODS = frozenset({"fit", "partial_fit", "fit_regularized"})
+SCORE_METHODS = frozenset({"score", "evaluate"})
+READ_METHODS = frozenset({"read", "readline", "readlines"})
+PATH_READ_METHODS = frozenset({"read_text", "read_bytes"})
+IMAGE_FLOW_METHODS = frozenset({"flow_from_directory", "flow_from_dataframe"})
+REDUCE_METHODS = frozenset({"mean", "sum"})
+SELF_METHODS = frozenset({"set_params", "to", "cuda", "cpu", "float", "double", "half", "eval"})
+GROW_METHODS = frozenset({"append", "extend", "add", "insert", "update", "setdefault"})
+MODEL_ATTRIBUTES = frozenset({"best_estimator_", "estimators_", "named_steps", "module"})
+HELDOUT_ATTRIBUTES = frozenset({"best_score_", "oob_score_"})
+PLAIN_ATTRIBUTES = frozenset({"shape", "columns", "dtypes", "size", "ndim"})
+
+_EXACT: dict[str, Role] = {
+    "json.load": Role.LOAD,
+    "json.loads": Role.LOAD_FROM_TEXT,
+    "csv.reader": Role.LOAD_FROM_TEXT,
+    "csv.DictReader": Role.LOAD_FROM_TEXT,
+    "PIL.Image.open": Role.LOAD,
+    "cv2.imread": Role.LOAD,
+    "imageio.imread": Role.LOAD,
+    "skimage.io.imread": Role.LOAD,
+    "matplotlib.image.imread": Role.LOAD,
+    "matplotlib.pyplot.imread": Role.LOAD,
+    "torchvision.io.read_image": Role.LOAD,
+    "torchvision.datasets.ImageFolder": Role.LOAD,
+    "librosa.load": Role.LOAD,
+    "soundfile.read": Role.LOAD,
+    "pydicom.dcmread": Role.LOAD,
+    "scipy.io.loadmat": Role.LOAD,
+    "scipy.io.wavfile.read": Role.LOAD,
+    "builtins.open": Role.OPEN,
+    "io.open": Role.OPEN,
+    "gzip.open": Role.OPEN,
+    "bz2.open": Role.OPEN,
+    "codecs.open": Role.OPEN,
+    "zipfile.ZipFile": Role.ARCHIVE,
+    "tarfile.open": Role.ARCHIVE,
+    "pathlib.Path": Role.FILE_PATH,
+    "sklearn.pipeline.Pipeline": Role.PIPELINE,
+    "sklearn.pipeline.make_pipeline": Role.PIPELINE,
+    "imblearn.pipeline.Pipeline": Role.PIPELINE,
+    "imblearn.pipeline.make_pipeline": Role.PIPELINE,
+    "sklearn.model_selection.train_test_split": Role.SPLIT,
+    "sklearn.model_selection.cross_val_score": Role.CROSS_SCORE,
+    "sklearn.model_selection.cross_validate": Role.CROSS_SCORE,
+    "sklearn.model_selection.cross_val_predict": Role.CROSS_PREDICT,
+    "sklearn.compose.TransformedTargetRegressor": Role.META_MODEL,
+    "sklearn.calibration.CalibratedClassifierCV": Role.META_MODEL,
+    "sklearn.cross_decomposition.PLSRegression": Role.MODEL,
+    "sklearn.base.ClassifierMixin": Role.MODEL,
+    "sklearn.base.RegressorMixin": Role.MODEL,
+    "sklearn.base.BaseEstimator": Role.MODEL,
+    "sklearn.base.TransformerMixin": Role.TRANSFORMER,
+    "sklearn.base.clone": Role.COPY,
+    "copy.copy": Role.COPY,
+    "copy.deepcopy": Role.COPY,
+    "torch.nn.DataParallel": Role.COPY,
+    "torch.compile": Role.COPY,
+    "lightgbm.train": Role.TRAIN,
+    "xgboost.train": Role.TRAIN,
+    "catboost.train": Role.TRAIN,
+    "lightgbm.cv": Role.TRAIN,
+    "xgboost.cv": Role.TRAIN,
+    "catboost.cv": Role.TRAIN,
+    "transformers.Trainer": Role.TRAINER,
+    "lightning.Trainer": Role.TRAINER,
+    "pytorch_lightning.Trainer": Role.TRAINER,
+    "torch.nn.Module": Role.NETWORK,
+    "torch.nn.Sequential": Role.NETWORK,
+    "lightning.LightningModule": Role.NETWORK,
+    "pytorch_lightning.LightningModule": Role.NETWORK,
+    "timm.create_model": Role.NETWORK,
+    "keras.Sequential": Role.NETWORK,
+    "keras.Model": Role.NETWORK,
+    "keras.models.Sequential": Role.NETWORK,
+    "keras.models.Model": Role.NETWORK,
+    "keras.models.clone_model": Role.COPY,
+    "torch.no_grad": Role.NO_GRAD,
+    "torch.inference_mode": Role.NO_GRAD,
+    "prophet.Prophet": Role.MODEL,
+    "builtins.len": Role.LENGTH,
+    "builtins.enumerate": Role.ENUMERATE,
+    "builtins.zip": Role.ZIP,
+    "builtins.list": Role.SAME,
+    "builtins.tuple": Role.SAME,
+    "builtins.sorted": Role.SAME,
+    "builtins.reversed": Role.SAME,
+    "builtins.iter": Role.SAME,
+    "tqdm.tqdm": Role.SAME,
+    "tqdm.auto.tqdm": Role.SAME,
+    "tqdm.notebook.tqdm": Role.SAME,
+    "builtins.sum": Role.REDUCE,
+}
+_EXACT |= {
+    f"numpy.{name}": Role.LOAD for name in ("load", "loadtxt", "genfromtxt", "fromfile", "memmap")
+}
+_EXACT |= {
+    f"{package}.{name}": Role.REDUCE
+    for package in ("numpy", "torch", "tensorflow", "math")
+    for name in ("mean", "sum", "sqrt", "average", "median", "nanmean")
+}
+_EXACT |= {
+    f"keras.{place}.{name}": Role.LOAD
+    for place in ("utils", "preprocessing", "preprocessing.image")
+    for name in ("image_dataset_from_directory", "load_img")
+}
+_EXACT |= {
+    f"torch.nn.functional.{name}": Role.LOSS
+    for name in [
+        "cross_entropy",
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "nll_loss",
+        "mse_loss",
+        "l1_loss",
+        "smooth_l1_loss",
+        "huber_loss",
+        "kl_div",
+    ]
+}
+_EXACT |= {
+    f"statsmodels.{name}": Role.MODEL
+    for name in [
+        "OLS",
+        "WLS",
+        "GLS",
+        "GLM",
+        "Logit",
+        "Probit",
+        "MNLogit",
+        "Poisson",
+        "NegativeBinomial",
+        "RLM",
+        "QuantReg",
+        "GLSAR",
+        "MixedLM",
+        "ols",
+        "wls",
+        "gls",
+        "glm",
+        "logit",
+        "probit",
+        "mnlogit",
+        "poisson",
+        "rlm",
+        "quantreg",
+        "mixedlm",
+        "ARIMA",
+        "SARIMAX",
+        "AutoReg",
+        "VAR",
+        "ExponentialSmoothing",
+        "SimpleExpSmoothing",
+        "Holt",
+        "UnobservedComponents",
+    ]
+}
+
+_MODEL_MODULES = frozenset(
+    f"sklearn.{name}"
+    for name in [
+        "linear_model",
+        "ensemble",
+        "svm",
+        "tree",
+        "neighbors",
+        "naive_bayes",
+        "neural_network",
+        "gaussian_process",
+        "discriminant_analysis",
+        "kernel_ridge",
+        "dummy",
+        "isotonic",
+        "semi_supervised",
+    ]
+)
+_META_MODULES = frozenset({"sklearn.multiclass", "sklearn.multioutput"})
+_META_NAMES = frozenset(
+    f"sklearn.ensemble.{kind}{task}"
+    for kind in ("Voting", "Stacking")
+    for task in ("Classifier", "Regressor")
+)
+_TRANSFORMER_MODULES = (
+    "sklearn.preprocessing.",
+    "sklearn.feature_extraction.",
+    "sklearn.decomposition.",
+    "sklearn.impute.",
+    "sklearn.compose.",
+    "sklearn.feature_selection.",
+    "sklearn.random_projection.",
+    "sklearn.kernel_approximation.",
+    "sklearn.manifold.",
+    "sklearn.cluster.",
+    "category_encoders.",
+)
+_NOT_ESTIMATORS = frozenset(
+    {
+        "sklearn.ensemble.RandomTreesEmbedding",
+        "sklearn.neighbors.KDTree",
+        "sklearn.neighbors.BallTree",
+        "sklearn.neighbors.KNeighborsTransformer",
+        "sklearn.neighbors.NeighborhoodComponentsAnalysis",
+        "sklearn.neural_network.BernoulliRBM",
+    }
+)
+_BOOSTERS = ("lightgbm.LGBM", "xgboost.XGB", "catboost.CatBoost")
+_METRIC_ENDINGS = ("_score", "_loss", "_error", "_deviance")
+_METRIC_NAMES = frozenset({"auc", "matthews_corrcoef", "classification_report"})
+_KERAS_HOMES = ("tensorflow.keras.", "tensorflow.python.keras.", "tf_keras.")
+
+
+def role_of(path: str) -> Role | None:
+    """Return what a qualified name means, or nothing for a name that is not known."""
+    path = _canonical(path)
+    exact = _EXACT.get(path)
+    if exact is not None:
+        return exact
+    package, _, _ = path.partition(".")
+    if package in ("pandas", "polars"):
+        return _tables_role(path)
+    if package == "sklearn":
+        return _sklearn_role(path)
+    if package in ("torch", "torchvision", "transformers", "keras"):
+        return _network_role(path)
+    if path.startswith(_BOOSTERS):
+        return Role.MODEL
+    return Role.TRANSFORMER if path.startswith(_TRANSFORMER_MODULES) else None
+
+
+def _canonical(path: str) -> str:
+    for home in _KERAS_HOMES:
+        if path.startswith(home):
+            return "keras." + path.removeprefix(home)
+    if path.startswith("statsmodels."):
+        return "statsmodels." + path.rpartition(".")[2]
+    return path
+
+
+def _tables_role(path: str) -> Role | None:
+    _, _, name = path.partition(".")
+    return Role.LOAD if name.startswith(("read_", "scan_")) and "." not in name else None
+
+
+def _sklearn_role(path: str) -> Role | None:
+    module, _, name = path.rpartition(".")
+    if module == "sklearn.metrics":
+        metric = name.endswith(_METRIC_ENDINGS) or name in _METRIC_NAMES
+        return Role.METRIC if metric else None
+    if path.startswith(_TRANSFORMER_MODULES):
+        return Role.TRANSFORMER
+    if path in _NOT_ESTIMATORS or not name[:1].isupper():
+        return None
+    if module == "sklearn.model_selection":
+        return _selection_role(name)
+    if path in _META_NAMES or module in _META_MODULES:
+        return Role.META_MODEL
+    return Role.MODEL if module in _MODEL_MODULES else None
+
+
+def _selection_role(name: str) -> Role | None:
+    if name.endswith("SearchCV"):
+        return Role.META_MODEL
+    splits = name.endswith(("Fold", "Split", "Out"))
+    return Role.SPLITTER if splits else None
+
+
+def _network_role(path: str) -> Role | None:
+    package, _, rest = path.partition(".")
+    name = rest.rpartition(".")[2]
+    if path.startswith("torch.nn.") and name.endswith("Loss"):
+        return Role.LOSS_FUNCTION
+    if path.startswith("torch.optim.") and name[:1].isupper() and "lr_scheduler" not in path:
+        return Role.OPTIMIZER
+    if package == "transformers" and "Model" in rest and name == "from_pretrained":
+        return Role.NETWORK
+    zoo = path.startswith(("torchvision.models.", "keras.applications."))
+    return Role.NETWORK if zoo and not name.endswith(("_Weights", "preprocess_input")) else None

@@ -1,0 +1,159 @@
+"""What a method call does, judged by what is known of its receiver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reward_server.instrument import knowledge
+from reward_server.instrument.invocation import bind_parameters, opens_for_reading, reduced
+from reward_server.instrument.origins import Function
+from reward_server.instrument.values import (
+    ESTIMATOR,
+    FLOWING,
+    NOTHING,
+    SIDES,
+    Tag,
+    Value,
+    iterable,
+    sequence,
+)
+from reward_server.model import Milestone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reward_server.instrument.invocation import Invocation
+    from reward_server.instrument.trace import Trace
+
+_KNOWN_DATA = Tag.DATA | Tag.UNKNOWN
+_FOLDS = iterable(sequence([Value(Tag.DATA | Tag.TRAIN), Value(Tag.DATA | Tag.HELDOUT)]))
+
+
+def apply_method(trace: Trace, call: Invocation) -> Value | None:
+    """Report what a method does by its receiver; nothing if its name means nothing here."""
+    receiver, method = call.receiver, call.method
+    own = receiver.instance is not None and method in receiver.instance.methods
+    if own and not (receiver.has(Tag.MODEL) and not receiver.has(Tag.NETWORK)):
+        return None
+    if receiver.has(Tag.TRAINER) and method in ("fit", "train"):
+        trace.report(Milestone.TRAINED_MODEL)
+        return receiver
+    for methods, rule in _METHODS:
+        if method in methods:
+            return rule(trace, call)
+    return None
+
+
+def _fit(trace: Trace, call: Invocation) -> Value | None:
+    receiver = call.receiver
+    if receiver.has(Tag.TRANSFORMER) and not receiver.has(Tag.MODEL):
+        return receiver
+    guess = receiver.has(Tag.UNKNOWN) and len(call.positional) > 0
+    if receiver.has(ESTIMATOR) or (guess and Milestone.DEFINED_MODEL in trace.seen):
+        trace.report(Milestone.TRAINED_MODEL)
+        _pass_on(call)
+        return receiver.tagged(Tag.MODEL | Tag.HISTORY)
+    return None
+
+
+def _pass_on(call: Invocation) -> None:
+    if isinstance(call.function.callee, Function):
+        bind_parameters(call.function.callee, call)
+
+
+def _predict(trace: Trace, call: Invocation) -> Value | None:
+    guess = call.receiver.has(Tag.UNKNOWN) and Milestone.DEFINED_MODEL in trace.seen
+    if not (call.receiver.has(ESTIMATOR | Tag.TRAINER) or guess):
+        return None
+    _pass_on(call)
+    tags = call.arguments & FLOWING
+    if call.method == "forecast":
+        tags |= Tag.DATA
+    trace.judge(Tag.PREDICTION, tags)
+    return Value(tags | Tag.PREDICTION)
+
+
+def _score(trace: Trace, call: Invocation) -> Value | None:
+    if not call.receiver.has(ESTIMATOR) or not call.arguments & _KNOWN_DATA:
+        return None
+    _pass_on(call)
+    tags = call.arguments & FLOWING | Tag.PREDICTION
+    trace.judge(Tag.METRIC, tags)
+    return Value(tags & ~Tag.PREDICTION | Tag.METRIC)
+
+
+def _read(trace: Trace, call: Invocation) -> Value | None:
+    if not call.receiver.has(Tag.FILE):
+        return None
+    trace.report(Milestone.LOADED_DATA)
+    return Value(call.receiver.tags & SIDES | Tag.DATA)
+
+
+def _read_path(trace: Trace, call: Invocation) -> Value | None:
+    if not call.receiver.has(Tag.FILE_PATH):
+        return None
+    trace.report(Milestone.LOADED_DATA)
+    return Value(call.receiver.tags & SIDES | Tag.DATA)
+
+
+def _open_member(_: Trace, call: Invocation) -> Value | None:
+    if not call.receiver.has(Tag.ARCHIVE | Tag.FILE_PATH):
+        return None
+    mode = 0 if call.receiver.has(Tag.FILE_PATH) else 1
+    tags = (call.arguments | call.receiver.tags) & SIDES
+    return Value(tags | Tag.FILE) if opens_for_reading(call.node, mode) else NOTHING
+
+
+def _split_folds(_: Trace, call: Invocation) -> Value | None:
+    return _FOLDS if call.receiver.has(Tag.SPLITTER) else None
+
+
+def _reduce_method(_: Trace, call: Invocation) -> Value | None:
+    return reduced(call.receiver.tags) if call.receiver.has(Tag.RESIDUAL) else None
+
+
+def _return_self(_: Trace, call: Invocation) -> Value | None:
+    return call.receiver if call.receiver.has(ESTIMATOR) else None
+
+
+def _take_items(_: Trace, call: Invocation) -> Value | None:
+    return iterable(sequence([NOTHING, call.receiver.element()]))
+
+
+def _take_values(_: Trace, call: Invocation) -> Value | None:
+    return call.receiver if call.receiver.each is not None else None
+
+
+def _take_one(_: Trace, call: Invocation) -> Value | None:
+    return call.receiver.element() if call.receiver.each is not None else None
+
+
+def _backward(trace: Trace, call: Invocation) -> Value | None:
+    if call.receiver.has(Tag.LOSS) and not trace.muted:
+        if trace.frame.loops:
+            trace.frame.loops[-1].trains = True
+        else:
+            trace.report(Milestone.TRAINED_MODEL)
+    return None
+
+
+def _transform(_: Trace, call: Invocation) -> Value | None:
+    return Value(call.arguments & FLOWING) if call.receiver.has(Tag.TRANSFORMER) else None
+
+
+_METHODS: tuple[tuple[frozenset[str], Callable[[Trace, Invocation], Value | None]], ...] = (
+    (knowledge.FIT_METHODS, _fit),
+    (knowledge.PREDICT_METHODS, _predict),
+    (knowledge.SCORE_METHODS, _score),
+    (knowledge.READ_METHODS, _read),
+    (knowledge.PATH_READ_METHODS, _read_path),
+    (frozenset({"open"}), _open_member),
+    (frozenset({"split"}), _split_folds),
+    (knowledge.REDUCE_METHODS, _reduce_method),
+    (knowledge.SELF_METHODS, _return_self),
+    (frozenset({"items"}), _take_items),
+    (frozenset({"values"}), _take_values),
+    (frozenset({"get", "pop"}), _take_one),
+    (frozenset({"backward"}), _backward),
+    (frozenset({"transform", "fit_transform"}), _transform),
+)

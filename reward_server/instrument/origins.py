@@ -1,0 +1,176 @@
+"""Where names come from: scopes, imports, definitions, and what a name itself suggests."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from reward_server.instrument.knowledge import role_of
+from reward_server.instrument.values import GUESSABLE, NO_TAGS, NOTHING, SIDES, Tag, Value, join
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterable
+
+    from reward_server.model import Milestone
+
+    FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+_BUILTINS = frozenset(dir(builtins))
+_SIDE_WORDS = {
+    Tag.TRAIN: frozenset({"train", "training", "tr", "trn"}),
+    Tag.HELDOUT: frozenset(
+        {"val", "valid", "validation", "va", "holdout", "heldout", "oof", "dev", "eval"}
+    ),
+    Tag.TEST: frozenset({"test", "testing", "tst", "te"}),
+}
+_METRIC_WORDS = frozenset(
+    [
+        "loss",
+        "logloss",
+        "rmse",
+        "rmsle",
+        "mse",
+        "mae",
+        "msle",
+        "auc",
+        "error",
+        "err",
+        "score",
+        "acc",
+        "accuracy",
+        "f1",
+        "kappa",
+        "r2",
+    ]
+)
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    """A function of the program: what it was called with and what it gave, over all rounds."""
+
+    node: FunctionNode
+    scope: Scope
+    owner: Class | None = None
+    parameters: dict[str, Value] = field(default_factory=dict)
+    returned: Value = NOTHING
+    returned_milestones: set[Milestone] = field(default_factory=set)
+    deferred: dict[Tag, Tag] = field(default_factory=dict)
+    called: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Class:
+    """A class of the program, with what is known of the attributes of its instances."""
+
+    tags: Tag = NO_TAGS
+    attributes: dict[str, Value] = field(default_factory=dict)
+    methods: dict[str, Function] = field(default_factory=dict)
+    bases: list[Class] = field(default_factory=list)
+
+    def member(self, name: str) -> Value:
+        """Return an attribute or method of an instance, looked up through direct bases."""
+        for home in (self, *self.bases):
+            if name in home.methods:
+                return Value(callee=home.methods[name])
+            if name in home.attributes:
+                return home.attributes[name]
+        return NOTHING
+
+    def set_attribute(self, name: str, value: Value) -> None:
+        """Remember that instances may hold this value."""
+        self.attributes[name] = join(self.attributes.get(name, NOTHING), value)
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """The names of one module, class or function, as they stand at the current statement."""
+
+    parent: Scope | None = None
+    owner: Class | None = None
+    names: dict[str, Value] = field(default_factory=dict)
+    ever: dict[str, Value] = field(default_factory=dict)
+    starred: list[str] = field(default_factory=list)
+
+    def bind(self, name: str, value: Value) -> None:
+        """Let a name stand for a value from here on."""
+        self.names[name] = value
+        self.ever[name] = join(self.ever.get(name, NOTHING), value)
+
+    def look_up(self, name: str) -> Value:
+        """Return what a name stands for, with the side of the data it suggests."""
+        return hinted(name, self._find(name))
+
+    def _find(self, name: str) -> Value:
+        if name in self.names:
+            return self.names[name]
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.ever and (scope is self or scope.owner is None):
+                return scope.ever[name]
+            for module in scope.starred:
+                if role_of(f"{module}.{name}") is not None:
+                    return Value(path=f"{module}.{name}")
+            scope = scope.parent
+        return Value(path=f"builtins.{name}") if name in _BUILTINS else Value(Tag.UNKNOWN)
+
+
+def bind_import(scope: Scope, node: ast.Import | ast.ImportFrom) -> None:
+    """Bind the names an import statement makes to their qualified names."""
+    module = getattr(node, "module", None)
+    prefix = f"{module}." if module else ""
+    for alias in node.names:
+        if alias.name == "*":
+            scope.starred.append(module or "")
+        elif alias.asname or prefix:
+            scope.bind(alias.asname or alias.name, Value(path=prefix + alias.name))
+        else:
+            top = alias.name.partition(".")[0]
+            scope.bind(top, Value(path=top))
+
+
+def hinted(name: str, value: Value) -> Value:
+    """Return data with the side its name suggests, where its origin leaves that open."""
+    if not value.has(GUESSABLE):
+        return value
+    sides, hint = value.tags & SIDES, side_of(name)
+    if hint and (not sides or (hint in sides and hint != sides)):
+        return Value(value.tags & ~SIDES | hint, value.path, value.items, value.each)
+    return value
+
+
+@lru_cache(maxsize=4096)
+def side_of(name: str) -> Tag:
+    """Return the side of the data that a name speaks of, or none."""
+    found = NO_TAGS
+    for word in _words(name[:200]):
+        for side, words in _SIDE_WORDS.items():
+            if word in words or (word[:1] in "xy" and word[1:] in words):
+                found |= side
+    return found if found in _SIDE_WORDS else NO_TAGS
+
+
+def side_of_path(text: str) -> Tag:
+    """Return the side of the data that a file name speaks of, or none for other text."""
+    if len(text) > 300 or not ("." in text or "/" in text) or "\n" in text:
+        return NO_TAGS
+    return side_of(text.rstrip("/").rpartition("/")[2])
+
+
+def names_a_metric(name: str) -> bool:
+    """Tell whether a name is that of a loss or a score."""
+    return not _METRIC_WORDS.isdisjoint(_words(name[:200]))
+
+
+def _words(name: str) -> Iterable[str]:
+    spaced = []
+    for before, character in zip(" " + name, name, strict=False):
+        if character.isupper() and before.islower():
+            spaced.append(" ")
+        spaced.append(character.lower() if character.isalpha() or character in "12" else " ")
+    return [
+        word if word in _METRIC_WORDS else word.rstrip("12") for word in "".join(spaced).split()
+    ]

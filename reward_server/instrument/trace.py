@@ -1,0 +1,177 @@
+"""What has been recognised so far, and where the walk over the program stands.
+
+Loads, models and training are reported at once. A metric or a prediction is judged by the
+data it was computed on; inside a function that returns it this is known best where the
+function is called, so it is deferred to the call site.
+"""
+
+from __future__ import annotations
+
+import ast
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reward_server.instrument.origins import Class, Function, Scope
+from reward_server.instrument.values import NO_TAGS, SIDES, Tag
+from reward_server.model import Milestone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reward_server.instrument.origins import FunctionNode
+
+    Place = tuple[int, int]
+
+_ONE_SIDE = (Tag.TRAIN, Tag.HELDOUT, Tag.TEST)
+_JUDGEABLE = Tag.PREDICTION | Tag.UNKNOWN
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A loop around the current statement: does it build what it trains, does it train?"""
+
+    builds: bool = False
+    trains: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """The body being walked: its names, its function, its loops, what it has yet to judge."""
+
+    scope: Scope
+    function: Function | None = None
+    loops: list[Loop] = field(default_factory=list)
+    pending: list[tuple[Tag, Place | None, Tag]] = field(default_factory=list)
+    no_grad: bool = False
+
+
+class Trace:
+    """The state of one walk over the program."""
+
+    def __init__(self) -> None:
+        self.events: set[tuple[Place, Milestone]] = set()
+        self.guesses: set[Place] = set()
+        self.seen: frozenset[Milestone] = frozenset()
+        self.module = Scope()
+        self.frame = Frame(self.module)
+        self.statement: ast.stmt | None = None
+        self.muted = False
+        self.queue: list[Function] = []
+        self._functions: dict[FunctionNode, Function] = {}
+        self._classes: dict[ast.ClassDef, Class] = {}
+        self._sink: set[Milestone] | None = None
+
+    def start_round(self) -> None:
+        """Forget what was reported, keep what was learnt."""
+        self.seen = frozenset(milestone for _, milestone in self.events)
+        self.events, self.guesses = set(), set()
+        self.frame = Frame(self.module)
+        self.module.names.clear()
+
+    def function_of(self, node: FunctionNode, owner: Class | None = None) -> Function:
+        """Return the record of a function and have its body walked in this round."""
+        if node not in self._functions:
+            self._functions[node] = Function(node, Scope(self.frame.scope), owner)
+        self.queue.append(self._functions[node])
+        return self._functions[node]
+
+    def class_of(self, node: ast.ClassDef) -> Class:
+        """Return the record of a class."""
+        return self._classes.setdefault(node, Class())
+
+    @property
+    def defines_functions(self) -> bool:
+        """Tell whether the program has bodies of its own to learn about."""
+        return bool(self._functions)
+
+    @property
+    def place(self) -> Place | None:
+        """Return where a marker for the current statement goes; none when it returns."""
+        if self.statement is None or isinstance(self.statement, ast.Return):
+            return None
+        return self.statement.lineno, self.statement.col_offset
+
+    def report(self, milestone: Milestone) -> None:
+        """Note that the current statement performs a step."""
+        if self.muted:
+            return
+        if self._sink is not None:
+            self._sink.add(milestone)
+            return
+        place = self.place
+        if place is not None:
+            self.events.add((place, milestone))
+        elif self.frame.function is not None:
+            self.frame.function.returned_milestones.add(milestone)
+
+    def built(self) -> None:
+        """Note that the loops around the current statement make what they train."""
+        for loop in self.frame.loops:
+            loop.builds = True
+
+    def judge(self, kind: Tag, tags: Tag) -> None:
+        """Note a metric or a prediction computed on data with these tags."""
+        if self.muted or self._sink is not None:
+            return
+        if self.frame.function is None:
+            self._settle(kind, self.place, tags, after_training=self._has_trained())
+        else:
+            self.frame.pending.append((kind, self.place, tags))
+
+    def settle_pending(self, function: Function) -> None:
+        """Judge what a function body computed, or leave it to where the function is called."""
+        function.deferred.clear()
+        for kind, place, tags in self.frame.pending:
+            returned = function.returned.has(kind) and (tags & SIDES) not in _ONE_SIDE
+            if place is None or (returned and function.called):
+                function.deferred[kind] = function.deferred.get(kind, NO_TAGS) | tags
+            else:
+                trained = Milestone.TRAINED_MODEL in self.seen
+                self._settle(kind, place, tags, after_training=trained)
+
+    def _has_trained(self) -> bool:
+        return any(milestone is Milestone.TRAINED_MODEL for _, milestone in self.events)
+
+    def _settle(self, kind: Tag, place: Place | None, tags: Tag, *, after_training: bool) -> None:
+        if place is None:
+            return
+        if kind is Tag.PREDICTION:
+            self._settle_prediction(place, tags)
+        elif milestone := measured(tags, after_training=after_training):
+            self.events.add((place, milestone))
+
+    def _settle_prediction(self, place: Place, tags: Tag) -> None:
+        if Tag.TEST in tags:
+            self.events.add((place, Milestone.PREDICTED_TEST_LABELS))
+        elif not tags & SIDES and tags & (Tag.DATA | Tag.UNKNOWN):
+            self.guesses.add(place)
+
+    @contextmanager
+    def collecting(self) -> Iterator[set[Milestone]]:
+        """Collect what an expression that may not be evaluated would report."""
+        before, self._sink = self._sink, set()
+        try:
+            yield self._sink
+        finally:
+            self._sink = before
+
+    @contextmanager
+    def muting(self, *, when: bool = True) -> Iterator[None]:
+        """Report nothing for an expression that may never be evaluated."""
+        before, self.muted = self.muted, self.muted or when
+        try:
+            yield
+        finally:
+            self.muted = before
+
+
+def measured(tags: Tag, *, after_training: bool) -> Milestone | None:
+    """Return which loss a metric on data with these tags is, if it is one."""
+    if not tags & _JUDGEABLE:
+        return None
+    if Tag.HELDOUT in tags:
+        return Milestone.TESTING_LOSS
+    if Tag.TRAIN in tags:
+        return Milestone.TRAINING_LOSS
+    return Milestone.TESTING_LOSS if Tag.TEST in tags or after_training else None

@@ -1,0 +1,1 @@
+"""Accepted work and its progress."""

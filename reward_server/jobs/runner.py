@@ -1,0 +1,170 @@
+"""Accepted work: durable before it is acknowledged, run to its end whoever hangs up.
+
+A job runs in a task of this process, not of the request that brought it. After a restart,
+jobs that had not ended are taken up again; the store keeps results unique.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Self
+
+from reward_server.errors import InfrastructureError, RequestError
+from reward_server.model import ErrorKind
+from reward_server.pipeline import walk
+from reward_server.store.rows import parse_parent_id
+from reward_server.store.values import JobState
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from uuid import UUID
+
+    from reward_server.model import Submission
+    from reward_server.pipeline import Rooms
+    from reward_server.store.queries import Store
+    from reward_server.store.values import JobRow, StoredAnswer
+    from reward_server.tasks.base import Task
+    from reward_server.tasks.registry import Registry
+
+log = logging.getLogger(__name__)
+
+_LONGEST_PAUSE_SECONDS = 15.0
+
+
+class JobRunner:
+    """Takes submissions in, runs them, and tells how they ended."""
+
+    def __init__(
+        self, rooms: Rooms, store: Store, registry: Registry, queue_limit: int, max_attempts: int
+    ) -> None:
+        self._rooms = rooms
+        self._store = store
+        self._registry = registry
+        self._queue_limit = queue_limit
+        self._max_attempts = max_attempts
+        self._group = asyncio.TaskGroup()
+        self._running: dict[UUID, asyncio.Task[None]] = {}
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        for job in await self._store.unfinished():
+            await self._resume(job)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for task in self._running.values():
+            task.cancel()
+        await self._group.__aexit__(kind, error, trace)
+
+    @property
+    def depth(self) -> int:
+        """Return how many jobs have not ended."""
+        return len(self._running)
+
+    async def submit(
+        self, submission: Submission, body_digest: str, idempotency_key: str | None
+    ) -> UUID:
+        """Accept a submission and return its job; a known key joins the job it belongs to.
+
+        Raises:
+            RequestError: `unknown_task`, `invalid_request`, `conflict` or `overloaded`.
+            InfrastructureError: `store_error`; nothing was accepted.
+        """
+        task = self._registry.get(submission.task_id)
+        _check_wall(submission, task)
+        await self._check_parent(submission)
+        if self.depth >= self._queue_limit:
+            message = "the queue is full; try again later"
+            raise RequestError(ErrorKind.OVERLOADED, message)
+        accepted = await self._store.accept(submission, body_digest, idempotency_key)
+        if accepted.is_new:
+            self._start(accepted.job_id, submission, task)
+        return accepted.job_id
+
+    async def _check_parent(self, submission: Submission) -> None:
+        parent = parse_parent_id(submission.parent_id)
+        if parent is not None and not await self._store.has_solution(parent):
+            message = "parent_id is not the id of a stored solution"
+            raise RequestError(ErrorKind.INVALID_REQUEST, message)
+
+    async def wait(self, job_id: UUID, seconds: float | None) -> StoredAnswer | JobState:
+        """Wait for a job to end and return its answer, or its state if it has not ended.
+
+        Raises:
+            InfrastructureError: the job ended without a reward.
+            RequestError: `not_found`.
+        """
+        task = self._running.get(job_id)
+        if task is not None:
+            await asyncio.wait({task}, timeout=seconds)
+            if not task.done():
+                return JobState.RUNNING
+        answer = await self._store.answer(job_id)
+        if answer is not None:
+            return answer
+        job = await self._store.job(job_id)
+        if job is None:
+            message = "there is no such job"
+            raise RequestError(ErrorKind.NOT_FOUND, message)
+        if job.state is JobState.CANCELLED:
+            message = "the job was cancelled"
+            raise InfrastructureError(ErrorKind.CANCELLED, message)
+        if job.error is not None:
+            raise InfrastructureError(job.error.kind, job.error.message)
+        return job.state
+
+    async def _resume(self, job: JobRow) -> None:
+        try:
+            task = self._registry.get(job.submission.task_id)
+        except RequestError as error:
+            await self._store.fail(
+                job.job_id, job.attempt, ErrorKind.WORKER_LOST, f"not resumed: {error.message}"
+            )
+            return
+        if job.attempt >= self._max_attempts:
+            message = "given up after repeated interruptions"
+            await self._store.fail(job.job_id, job.attempt, ErrorKind.WORKER_LOST, message)
+            return
+        self._start(job.job_id, job.submission, task)
+
+    def _start(self, job_id: UUID, submission: Submission, task: Task) -> None:
+        running = self._group.create_task(self._run(job_id, submission, task))
+        self._running[job_id] = running
+        running.add_done_callback(lambda _: self._running.pop(job_id, None))
+
+    async def _run(self, job_id: UUID, submission: Submission, task: Task) -> None:
+        attempt: int | None = None
+        try:
+            attempt = await self._store.begin(job_id)
+            if attempt is not None:
+                await walk(job_id, attempt, submission, task, self._rooms)
+        except InfrastructureError as error:
+            log.error("job %s ended without a reward: %s", job_id, error.message)  # noqa: TRY400
+            await self._give_up(job_id, attempt, error)
+
+    async def _give_up(self, job_id: UUID, attempt: int | None, error: InfrastructureError) -> None:
+        """Mark the job as errored, trying until the store takes it: no job stays open."""
+        pause_seconds = 0.5
+        while True:
+            try:
+                attempt = attempt or await self._store.begin(job_id)
+                if attempt is not None:
+                    await self._store.fail(job_id, attempt, error.kind, error.message)
+            except InfrastructureError:
+                await asyncio.sleep(pause_seconds)
+                pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+            else:
+                return
+
+
+def _check_wall(submission: Submission, task: Task) -> None:
+    asked, most = submission.wall_seconds, task.card.wall_seconds
+    if asked is not None and asked > most:
+        message = f"wall_seconds is above this task's limit of {most:g}"
+        raise RequestError(ErrorKind.INVALID_REQUEST, message)

@@ -1,0 +1,114 @@
+"""The walk: completion ─▶ extract ─▶ instrument ─▶ execute ─▶ grade ─▶ reward ─▶ store.
+
+Each step is a function from one frozen value to the next. A program's failure travels along
+as a value; our own failure is raised and ends the walk without a reward.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from reward_server.errors import boundary
+from reward_server.extract import extract
+from reward_server.model import ErrorKind, Limits, Timings, Verdict
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from reward_server.grade.base import Grader
+    from reward_server.instrument.base import Instrumenter
+    from reward_server.model import Submission
+    from reward_server.reward.base import Scheme
+    from reward_server.sandbox.base import Sandbox
+    from reward_server.tasks.base import Task
+
+
+class Recorder(Protocol):
+    """Keeps verdicts: exactly one per job."""
+
+    async def record(self, job_id: UUID, attempt: int, verdict: Verdict) -> UUID:
+        """Store a verdict and return the id of the solution."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """The implementations this server was wired with."""
+
+    instrumenter: Instrumenter
+    sandbox: Sandbox
+    grader: Grader
+    scheme: Scheme
+    recorder: Recorder
+    ceiling: Limits
+
+
+async def walk(
+    job_id: UUID, attempt: int, submission: Submission, task: Task, rooms: Rooms
+) -> UUID:
+    """Take one submission from its text to its stored verdict; return the solution's id.
+
+    Raises:
+        InfrastructureError: when a part of ours failed; nothing is stored then.
+    """
+    watch = _Watch()
+    with boundary(ErrorKind.WORKER_LOST, "walk"):
+        program = extract(submission)
+        instrumented = await rooms.instrumenter.instrument(program)
+        instrument_seconds = watch.lap()
+        execution = await rooms.sandbox.execute(
+            instrumented, task.card.id, task.public, limits_for(task, submission, rooms.ceiling)
+        )
+        watch.lap()
+        grade = await rooms.grader.grade(execution, task)
+        grade_seconds = watch.lap()
+        reward = rooms.scheme.reward(execution, grade, higher_is_better=task.card.higher_is_better)
+        verdict = Verdict(
+            submission=submission,
+            program=program,
+            instrumentation=instrumented.instrumentation,
+            execution=execution,
+            grade=grade,
+            reward=reward,
+            timings=Timings(
+                queue=execution.queue_seconds,
+                instrument=instrument_seconds,
+                boot=execution.boot_seconds,
+                execute=execution.duration_seconds,
+                grade=grade_seconds,
+                total=watch.total(),
+            ),
+            higher_is_better=task.card.higher_is_better,
+            data_digest=task.data_digest,
+            medal=task.medal(grade.score),
+        )
+        return await rooms.recorder.record(job_id, attempt, verdict)
+
+
+def limits_for(task: Task, submission: Submission, ceiling: Limits) -> Limits:
+    """Return what this program may use: never more than its task's card or the settings say."""
+    card = task.card
+    asked = submission.wall_seconds or card.wall_seconds
+    return Limits(
+        wall_seconds=min(asked, card.wall_seconds, ceiling.wall_seconds),
+        memory_bytes=min(card.memory_bytes, ceiling.memory_bytes),
+        disk_bytes=min(card.disk_bytes, ceiling.disk_bytes),
+        processes=ceiling.processes,
+        open_files=ceiling.open_files,
+        output_bytes=ceiling.output_bytes,
+        artifact_bytes=min(card.artifact_bytes, ceiling.artifact_bytes),
+    )
+
+
+class _Watch:
+    def __init__(self) -> None:
+        self._begun = self._lap = time.monotonic()
+
+    def lap(self) -> float:
+        before, self._lap = self._lap, time.monotonic()
+        return self._lap - before
+
+    def total(self) -> float:
+        return time.monotonic() - self._begun

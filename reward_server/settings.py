@@ -1,0 +1,139 @@
+"""Everything that can be set, in one frozen tree.
+
+Read from `REWARD_SERVER_…` variables (a double underscore goes one level down, so
+`REWARD_SERVER_LIMITS__PROCESSES=64`), from `DATABASE_URL`, and from the command line, which
+wins. A variable with our prefix that nothing reads is refused, not ignored.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from reward_server.errors import SetupError
+
+PREFIX = "REWARD_SERVER_"
+_GIB = 1 << 30
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BubblewrapSettings(_Part):
+    """Boxes made by bubblewrap."""
+
+    kind: Literal["bubblewrap"] = "bubblewrap"
+    environment: Path = Path(".venv-sandbox")
+    slots: Annotated[int, Field(ge=1, le=1024)] | None = None
+    first_uid: Annotated[int, Field(ge=1000, le=2_000_000_000)] = 61_000
+
+
+class InstrumentSettings(_Part):
+    """How markers are placed."""
+
+    kind: Literal["static", "off"] = "static"
+    deadline_seconds: Annotated[float, Field(gt=0, le=600)] = 10.0
+    processes: Annotated[int, Field(ge=1, le=64)] = 1
+
+
+class GradeSettings(_Part):
+    """How submissions are graded."""
+
+    deadline_seconds: Annotated[float, Field(gt=0, le=3600)] = 120.0
+    processes: Annotated[int, Field(ge=1, le=64)] = 2
+
+
+class LimitSettings(_Part):
+    """What one program may use at the most; a task's card may ask for less."""
+
+    wall_seconds: Annotated[float, Field(gt=0, le=86_400)] = 3600.0
+    memory_bytes: Annotated[int, Field(ge=64 << 20, le=4096 * _GIB)] = 8 * _GIB
+    disk_bytes: Annotated[int, Field(ge=1 << 20, le=1024 * _GIB)] = 8 * _GIB
+    processes: Annotated[int, Field(ge=1, le=65_536)] = 256
+    open_files: Annotated[int, Field(ge=16, le=1 << 20)] = 1024
+    output_bytes: Annotated[int, Field(ge=1 << 12, le=_GIB)] = 64 << 20
+
+
+class RewardSettings(_Part):
+    """The `paper` scheme's numbers."""
+
+    failure: Annotated[float, Field(ge=-1000, le=0, allow_inf_nan=False)] = -10.0
+    milestone: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.1
+    valid_floor: Annotated[float, Field(ge=-1e6, le=0, allow_inf_nan=False)] | None = -9.0
+
+
+class Settings(BaseSettings):
+    """The whole tree."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8000
+    data_dir: Path = Path(".data")
+    database_url: SecretStr | None = Field(
+        default=None, validation_alias=AliasChoices("database_url", "DATABASE_URL")
+    )
+    api_key: SecretStr | None = Field(default=None, min_length=16)
+    task_folders: tuple[Path, ...] = ()
+    queue_limit: Annotated[int, Field(ge=1, le=1_000_000)] = 2000
+    body_bytes: Annotated[int, Field(ge=1 << 10, le=64 << 20)] = 2 << 20
+    max_attempts: Annotated[int, Field(ge=1, le=10)] = 3
+    sandbox: BubblewrapSettings = BubblewrapSettings()
+    instrument: InstrumentSettings = InstrumentSettings()
+    grade: GradeSettings = GradeSettings()
+    limits: LimitSettings = LimitSettings()
+    reward: RewardSettings = RewardSettings()
+
+    @property
+    def slots(self) -> int:
+        """Return how many programs run at once: one per core unless set."""
+        return self.sandbox.slots or len(os.sched_getaffinity(0))
+
+    @property
+    def is_loopback(self) -> bool:
+        """Tell whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Read the settings; overrides that are `None` count as not given.
+
+    Raises:
+        SetupError: for a value out of bounds, an unknown variable, or an address that others
+            can reach without a key.
+    """
+    _refuse_unknown_variables()
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        settings = Settings(**given)  # type: ignore[arg-type]
+    except ValidationError as error:
+        lines = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise SetupError("settings: " + "; ".join(lines)) from None
+    if settings.api_key is None and not settings.is_loopback:
+        message = (
+            f"refusing to listen on {settings.host} without an API key: set {PREFIX}API_KEY "
+            "(at least 16 characters), or listen on 127.0.0.1"
+        )
+        raise SetupError(message)
+    return settings
+
+
+def _refuse_unknown_variables() -> None:
+    for name in os.environ:
+        first = name.upper().removeprefix(PREFIX).partition("__")[0].lower()
+        if name.upper().startswith(PREFIX) and first not in Settings.model_fields:
+            message = f"unknown setting {name}: `reward-server check` lists those there are"
+            raise SetupError(message)

@@ -1,0 +1,1 @@
+"""What must survive a restart: jobs, their results, and the Postgres that keeps them."""

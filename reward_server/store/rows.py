@@ -1,0 +1,218 @@
+"""From the values of the walk to rows of the tables, and back."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from reward_server.errors import RequestError
+from reward_server.model import (
+    Box,
+    ErrorKind,
+    Failure,
+    Instrumentation,
+    Milestone,
+    PromptKind,
+    Submission,
+    Timings,
+)
+from reward_server.store.values import JobRow, JobState, SolutionSummary, StoredAnswer
+
+if TYPE_CHECKING:
+    from sqlalchemy import Row
+
+    from reward_server.model import Verdict
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def storable(text: str) -> str:
+    """Replace what Postgres cannot hold, NUL and lone surrogates, by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _UNSTORABLE.sub("\ufffd", text)
+    return text.replace("\x00", "\ufffd")
+
+
+def storable_or_none(text: str | None) -> str | None:
+    """Do the same for a text that may be absent."""
+    return None if text is None else storable(text)
+
+
+def parse_parent_id(parent_id: str | None) -> UUID | None:
+    """Read the id of a solution as a client wrote it.
+
+    Raises:
+        RequestError: when it is not an id.
+    """
+    if parent_id is None:
+        return None
+    try:
+        return UUID(parent_id)
+    except ValueError:
+        message = "parent_id is not the id of a solution"
+        raise RequestError(ErrorKind.INVALID_REQUEST, message) from None
+
+
+def job_parameters(submission: Submission) -> dict[str, Any]:
+    """Return the columns of `jobs` that come from a submission."""
+    return {
+        "task_id": storable(submission.task_id),
+        "completion": storable_or_none(submission.completion),
+        "code": storable_or_none(submission.code),
+        "run_id": storable(submission.run_id),
+        "step": submission.step,
+        "sample_id": storable_or_none(submission.sample_id),
+        "parent_id": parse_parent_id(submission.parent_id),
+        "prompt_kind": submission.prompt_kind.value,
+        "wall_seconds": submission.wall_seconds,
+    }
+
+
+def solution_parameters(verdict: Verdict) -> dict[str, Any]:
+    """Return the columns of `solutions` that come from a verdict and not from its job."""
+    execution, instrumentation = verdict.execution, verdict.instrumentation
+    return _outcome(verdict) | {
+        "code": storable(verdict.program.code),
+        "plan": storable(verdict.program.plan),
+        "program_digest": verdict.program.digest,
+        "higher_is_better": verdict.higher_is_better,
+        "milestones": [milestone.value for milestone in execution.milestones],
+        "duration_seconds": execution.duration_seconds,
+        "cpu_seconds": execution.cpu_seconds,
+        "peak_memory_bytes": execution.peak_memory_bytes,
+        "stdout_tail": storable(execution.stdout_tail),
+        "stderr_tail": storable(execution.stderr_tail),
+        "instrumentation_kind": instrumentation.kind,
+        "instrumentation_model": storable_or_none(instrumentation.model),
+        "instrumentation_verified": instrumentation.verified,
+        "instrumentation_reason": storable_or_none(instrumentation.reason),
+        "sandbox_kind": execution.box.kind,
+        "sandbox_image": execution.box.image,
+        "exit_code": execution.exit_code,
+        "data_digest": verdict.data_digest,
+        "medal": verdict.medal,
+    }
+
+
+def _outcome(verdict: Verdict) -> dict[str, Any]:
+    failure, timings = verdict.grade.failure, verdict.timings
+    return {
+        "status": (JobState.SCORED if failure is None else JobState.FAILED).value,
+        "valid": failure is None,
+        "reward": verdict.reward.value,
+        "scheme": verdict.reward.scheme,
+        "score": verdict.grade.score,
+        "error_kind": None if failure is None else failure.kind.value,
+        "error_message": None if failure is None else storable(failure.message),
+        "queue_seconds": timings.queue,
+        "instrument_seconds": timings.instrument,
+        "boot_seconds": timings.boot,
+        "execute_seconds": timings.execute,
+        "grade_seconds": timings.grade,
+        "total_seconds": timings.total,
+    }
+
+
+def _failure(row: Row[Any]) -> Failure | None:
+    if row.error_kind is None:
+        return None
+    return Failure(ErrorKind(row.error_kind), row.error_message or "")
+
+
+def to_job(row: Row[Any]) -> JobRow:
+    """Read a whole row of `jobs`."""
+    submission = Submission(
+        task_id=row.task_id,
+        completion=row.completion,
+        code=row.code,
+        run_id=row.run_id,
+        step=row.step,
+        sample_id=row.sample_id,
+        parent_id=None if row.parent_id is None else str(row.parent_id),
+        prompt_kind=PromptKind(row.prompt_kind),
+        wall_seconds=row.wall_seconds,
+    )
+    return JobRow(
+        job_id=row.id,
+        idempotency_key=row.idempotency_key,
+        body_digest=row.body_digest,
+        submission=submission,
+        state=JobState(row.state),
+        attempt=row.attempt,
+        error=_failure(row),
+        created_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+    )
+
+
+def _common(row: Row[Any]) -> dict[str, Any]:
+    return {
+        "solution_id": row.id,
+        "job_id": row.job_id,
+        "task_id": row.task_id,
+        "run_id": row.run_id,
+        "step": row.step,
+        "sample_id": row.sample_id,
+        "parent_id": row.parent_id,
+        "prompt_kind": PromptKind(row.prompt_kind),
+        "status": JobState(row.status),
+        "reward": row.reward,
+        "score": row.score,
+        "higher_is_better": row.higher_is_better,
+        "valid": row.valid,
+        "milestones": tuple(map(Milestone, row.milestones)),
+        "duration_seconds": row.duration_seconds,
+        "cpu_seconds": row.cpu_seconds,
+        "data_digest": row.data_digest,
+        "scheme": row.scheme,
+        "medal": row.medal,
+        "created_at": row.created_at,
+    }
+
+
+def to_summary(row: Row[Any]) -> SolutionSummary:
+    """Read the columns of `solutions` that a list shows."""
+    return SolutionSummary(**_common(row), error_kind=row.error_kind)
+
+
+def to_answer(row: Row[Any]) -> StoredAnswer:
+    """Read a whole row of `solutions`."""
+    return StoredAnswer(
+        **_common(row),
+        code=row.code,
+        plan=row.plan,
+        program_digest=row.program_digest,
+        failure=_failure(row),
+        timings=_timings(row),
+        peak_memory_bytes=row.peak_memory_bytes,
+        stdout_tail=row.stdout_tail,
+        stderr_tail=row.stderr_tail,
+        instrumentation=_instrumentation(row),
+        sandbox=Box(row.sandbox_kind, row.sandbox_image),
+        exit_code=row.exit_code,
+        attempt=row.attempt,
+    )
+
+
+def _timings(row: Row[Any]) -> Timings:
+    return Timings(
+        queue=row.queue_seconds,
+        instrument=row.instrument_seconds,
+        boot=row.boot_seconds,
+        execute=row.execute_seconds,
+        grade=row.grade_seconds,
+        total=row.total_seconds,
+    )
+
+
+def _instrumentation(row: Row[Any]) -> Instrumentation:
+    return Instrumentation(
+        kind=row.instrumentation_kind,
+        model=row.instrumentation_model,
+        verified=row.instrumentation_verified,
+        reason=row.instrumentation_reason,
+    )

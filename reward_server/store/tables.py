@@ -1,0 +1,140 @@
+"""The two tables of the store: jobs that were accepted, and the solutions they ended in.
+
+What must never be false is a constraint here and not a habit of the code. `parent_id` points
+to a solution without a foreign key: a lineage may reach into a database that was pruned.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    func,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+
+def _finite(name: str) -> CheckConstraint:
+    # Postgres sorts NaN above every number, so this refuses it as well.
+    return CheckConstraint(f"{name} > '-Infinity' AND {name} < 'Infinity'", f"{name}_is_finite")
+
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Uuid, primary_key=True, server_default=func.gen_random_uuid()),
+    Column("idempotency_key", Text, unique=True),
+    Column("body_digest", Text, nullable=False),
+    Column("task_id", Text, nullable=False),
+    Column("completion", Text),
+    Column("code", Text),
+    Column("run_id", Text, nullable=False),
+    Column("step", BigInteger),
+    Column("sample_id", Text),
+    Column("parent_id", Uuid),
+    Column("prompt_kind", Text, nullable=False),
+    Column("wall_seconds", Double),
+    Column("state", Text, nullable=False, server_default="queued"),
+    Column("attempt", Integer, nullable=False, server_default="1"),
+    Column("error_kind", Text),
+    Column("error_message", Text),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("started_at", DateTime(timezone=True)),
+    Column("finished_at", DateTime(timezone=True)),
+    CheckConstraint(
+        "state IN ('queued', 'running', 'scored', 'failed', 'errored', 'cancelled')",
+        "state_is_known",
+    ),
+    CheckConstraint("(completion IS NULL) <> (code IS NULL)", "one_source"),
+    CheckConstraint("attempt >= 1", "attempt_is_positive"),
+    CheckConstraint("(state = 'errored') = (error_kind IS NOT NULL)", "errored_has_kind"),
+)
+
+Index(
+    "ix_jobs_unfinished",
+    jobs.c.created_at,
+    postgresql_where=jobs.c.state.in_(["queued", "running"]),
+)
+
+solutions = Table(
+    "solutions",
+    metadata,
+    Column("id", Uuid, primary_key=True, server_default=func.gen_random_uuid()),
+    Column("job_id", Uuid, ForeignKey("jobs.id"), nullable=False, unique=True),
+    Column("task_id", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("step", BigInteger),
+    Column("sample_id", Text),
+    Column("parent_id", Uuid),
+    Column("prompt_kind", Text, nullable=False),
+    Column("code", Text, nullable=False),
+    Column("plan", Text, nullable=False),
+    Column("program_digest", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("reward", Double, nullable=False),
+    Column("score", Double),
+    Column("higher_is_better", Boolean, nullable=False),
+    Column("valid", Boolean, nullable=False),
+    Column("error_kind", Text),
+    Column("error_message", Text),
+    Column("milestones", ARRAY(SmallInteger), nullable=False),
+    Column("duration_seconds", Double, nullable=False),
+    Column("cpu_seconds", Double, nullable=False),
+    Column("queue_seconds", Double, nullable=False),
+    Column("instrument_seconds", Double, nullable=False),
+    Column("boot_seconds", Double, nullable=False),
+    Column("execute_seconds", Double, nullable=False),
+    Column("grade_seconds", Double, nullable=False),
+    Column("total_seconds", Double, nullable=False),
+    Column("peak_memory_bytes", BigInteger, nullable=False),
+    Column("stdout_tail", Text, nullable=False),
+    Column("stderr_tail", Text, nullable=False),
+    Column("instrumentation_kind", Text, nullable=False),
+    Column("instrumentation_model", Text),
+    Column("instrumentation_verified", Boolean, nullable=False),
+    Column("instrumentation_reason", Text),
+    Column("sandbox_kind", Text, nullable=False),
+    Column("sandbox_image", Text, nullable=False),
+    Column("exit_code", Integer),
+    Column("data_digest", Text, nullable=False),
+    Column("scheme", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("medal", Text),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    CheckConstraint("status IN ('scored', 'failed')", "status_is_known"),
+    CheckConstraint("valid = (status = 'scored')", "valid_is_scored"),
+    CheckConstraint("(error_kind IS NULL) = valid", "invalid_has_kind"),
+    CheckConstraint("(error_kind IS NULL) = (error_message IS NULL)", "kind_has_message"),
+    _finite("reward"),
+    _finite("score"),
+    _finite("duration_seconds"),
+)
+
+Index(None, solutions.c.reward, solutions.c.id)
+Index(None, solutions.c.created_at, solutions.c.id)
+Index(None, solutions.c.duration_seconds, solutions.c.id)
+Index(None, solutions.c.task_id, solutions.c.reward, solutions.c.id)
+Index(None, solutions.c.run_id, solutions.c.created_at, solutions.c.id)
+Index(None, solutions.c.parent_id, postgresql_where=solutions.c.parent_id.is_not(None))

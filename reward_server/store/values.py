@@ -1,0 +1,152 @@
+"""What the store hands out: frozen values, with the types of the walk where it has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from reward_server.model import (
+        Box,
+        Failure,
+        Instrumentation,
+        Milestone,
+        PromptKind,
+        Submission,
+        Timings,
+    )
+
+
+class JobState(StrEnum):
+    """Where a job is; the last four are ends, and only `errored` can be left again."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SCORED = "scored"
+    FAILED = "failed"
+    ERRORED = "errored"
+    CANCELLED = "cancelled"
+
+    @property
+    def has_answer(self) -> bool:
+        """Return whether a job in this state has a solution with a reward."""
+        return self in (JobState.SCORED, JobState.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A durable job; `is_new` says that it is the caller's to run."""
+
+    job_id: UUID
+    is_new: bool
+    state: JobState
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job and all that is needed to run it again; `error` is set when it is `errored`."""
+
+    job_id: UUID
+    idempotency_key: str | None
+    body_digest: str
+    submission: Submission
+    state: JobState
+    attempt: int
+    error: Failure | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """Everything that is known about one solution; `failure` is set unless it is valid."""
+
+    job_id: UUID
+    solution_id: UUID
+    task_id: str
+    run_id: str
+    step: int | None
+    sample_id: str | None
+    parent_id: UUID | None
+    prompt_kind: PromptKind
+    code: str
+    plan: str
+    program_digest: str
+    status: JobState
+    reward: float
+    score: float | None
+    higher_is_better: bool
+    valid: bool
+    failure: Failure | None
+    milestones: tuple[Milestone, ...]
+    duration_seconds: float
+    cpu_seconds: float
+    timings: Timings
+    peak_memory_bytes: int
+    stdout_tail: str
+    stderr_tail: str
+    instrumentation: Instrumentation
+    sandbox: Box
+    exit_code: int | None
+    data_digest: str
+    scheme: str
+    attempt: int
+    medal: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SolutionSummary:
+    """A solution as a line of a list: without its texts."""
+
+    solution_id: UUID
+    job_id: UUID
+    task_id: str
+    run_id: str
+    step: int | None
+    sample_id: str | None
+    parent_id: UUID | None
+    prompt_kind: PromptKind
+    status: JobState
+    reward: float
+    score: float | None
+    higher_is_better: bool
+    valid: bool
+    error_kind: str | None
+    milestones: tuple[Milestone, ...]
+    duration_seconds: float
+    cpu_seconds: float
+    data_digest: str
+    scheme: str
+    medal: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """An ancestor or a child of a solution."""
+
+    solution_id: UUID
+    reward: float
+
+
+@dataclass(frozen=True, slots=True)
+class SolutionDetail:
+    """A solution with its lineage: ancestors from the nearest on, children from the best on."""
+
+    answer: StoredAnswer
+    ancestors: tuple[Relative, ...]
+    children: tuple[Relative, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list; `next_cursor` is None on the last one."""
+
+    solutions: tuple[SolutionSummary, ...]
+    next_cursor: str | None

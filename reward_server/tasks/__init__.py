@@ -1,0 +1,1 @@
+"""Task cards, prepared data, twins and the leak lint; one folder per task."""

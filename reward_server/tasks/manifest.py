@@ -1,0 +1,85 @@
+"""The manifest of prepared data: which bytes lie there, and the digest that names them all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime  # noqa: TC003 -- pydantic reads the fields' types
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter, ValidationError
+
+from reward_server.errors import SetupError
+from reward_server.tasks.base import Source  # noqa: TC001 -- as above
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = 1
+NAME = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What one prepared file must be."""
+
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What `manifest.json` says about the data beside it."""
+
+    format: int
+    task_id: str
+    source: Source
+    created: datetime
+    data_digest: str
+    files: dict[str, FileRecord]
+
+
+_MANIFESTS = TypeAdapter(Manifest)
+
+
+def record_files(prepared: Path) -> dict[str, FileRecord]:
+    """Return the checksum and size of every public and private file, by relative path."""
+    paths = [path for side in ("public", "private") for path in (prepared / side).rglob("*")]
+    files = sorted(path for path in paths if not path.is_dir())
+    return {path.relative_to(prepared).as_posix(): _record(path) for path in files}
+
+
+def digest_files(files: dict[str, FileRecord]) -> str:
+    """Return one SHA-256 over all paths and checksums."""
+    lines = (f"{path}\0{record.sha256}\n" for path, record in sorted(files.items()))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def write_manifest(prepared: Path, manifest: Manifest) -> None:
+    """Write the manifest beside the public and private folders."""
+    text = json.dumps(_MANIFESTS.dump_python(manifest, mode="json"), indent=1)
+    (prepared / NAME).write_text(text + "\n", encoding="utf-8")
+
+
+def read_manifest(prepared: Path) -> Manifest:
+    """Read the manifest of prepared data.
+
+    Raises:
+        SetupError: when it is missing, damaged or of another format.
+    """
+    try:
+        manifest = _MANIFESTS.validate_json((prepared / NAME).read_bytes())
+    except (OSError, ValidationError) as error:
+        message = f"{prepared} has no readable manifest: prepare the task again"
+        raise SetupError(message) from error
+    if manifest.format != FORMAT:
+        message = f"{prepared} was prepared in another format: prepare the task again"
+        raise SetupError(message)
+    return manifest
+
+
+def _record(path: Path) -> FileRecord:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    return FileRecord(sha256=digest.hexdigest(), size=path.stat().st_size)

@@ -1,0 +1,36 @@
+"""Loading a task's own files as Python modules, by path, wherever the folder lies."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from typing import TYPE_CHECKING
+
+from reward_server.errors import SetupError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+
+def load_module(path: Path, *functions: str) -> ModuleType:
+    """Execute a file and return it as a module that has the functions.
+
+    Raises:
+        SetupError: when the file is missing or lacks one of them.
+    """
+    place = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
+    name = f"_task_{place}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        message = f"{path.parent.name}: {path.name} is missing"
+        raise SetupError(message)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up while it is executed
+    spec.loader.exec_module(module)
+    for function in functions:
+        if not callable(getattr(module, function, None)):
+            message = f"{path.parent.name}: {path.name} has no function {function}"
+            raise SetupError(message)
+    return module

@@ -1,0 +1,1 @@
+"""How stable and transparent a material is."""

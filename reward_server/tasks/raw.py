@@ -1,0 +1,77 @@
+"""Kaggle's raw files, zipped or not, read in place: nothing is ever written beside them."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from reward_server.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+_FIXED_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def read_raw(raw: Path, name: str, archives: Iterable[str] = ()) -> bytes:
+    """Return a raw file, from the folder, from `<name>.zip`, or from one of the archives.
+
+    Raises:
+        SetupError: when it is in none of them; the text names it.
+    """
+    for path in (raw / name, raw / name / name):
+        if path.is_file():
+            return path.read_bytes()
+    candidates = [f"{name}.zip", *archives]
+    for archive in candidates:
+        if (raw / archive).is_file():
+            with zipfile.ZipFile(raw / archive) as members:
+                for member in _members_named(members, name):
+                    return members.read(member)
+    message = f"the raw file {name} is missing: it was sought as {', '.join([name, *candidates])}"
+    raise SetupError(message)
+
+
+def read_raw_csv(raw: Path, name: str, archives: Iterable[str] = ()) -> pd.DataFrame:
+    """Return a raw table with floats exactly as they are written."""
+    data = read_raw(raw, name, archives)
+    return pd.read_csv(io.BytesIO(data), float_precision="round_trip")
+
+
+def read_raw_tree(raw: Path, name: str, suffix: str) -> Iterator[tuple[PurePosixPath, bytes]]:
+    """Yield the files of a raw folder, or of the archive it is shipped as, with their paths.
+
+    Raises:
+        SetupError: when neither is there.
+    """
+    if (raw / name).is_dir():
+        for path in sorted((raw / name).rglob(f"*{suffix}")):
+            yield PurePosixPath(path.relative_to(raw).as_posix()), path.read_bytes()
+    elif (raw / f"{name}.zip").is_file():
+        with zipfile.ZipFile(raw / f"{name}.zip") as members:
+            for member in sorted(members.namelist()):
+                if member.endswith(suffix):
+                    yield PurePosixPath(member), members.read(member)
+    else:
+        message = f"the raw folder {name} is missing: it was sought as {name}/ and {name}.zip"
+        raise SetupError(message)
+
+
+def write_zip(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write an archive whose bytes depend on nothing but its files."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files:
+            member = zipfile.ZipInfo(name, _FIXED_DATE)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(member, data)
+
+
+def _members_named(members: zipfile.ZipFile, name: str) -> Iterator[str]:
+    for member in members.namelist():
+        if PurePosixPath(member).name == name and "__MACOSX" not in member:
+            yield member

@@ -1,0 +1,73 @@
+"""The tasks this server knows, and those whose data it can serve.
+
+An id that a client sends is a key of a dictionary and never a part of a path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reward_server.errors import RequestError
+from reward_server.model import ErrorKind
+from reward_server.tasks.base import Card, Task
+from reward_server.tasks.folders import find_folders, read_card
+from reward_server.tasks.manifest import NAME, read_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+class Registry:
+    """Looks tasks up by id; prepared data is found again at every question."""
+
+    def __init__(self, data_dir: Path, folders: Iterable[Path] = ()) -> None:
+        self._data_dir = data_dir
+        self._folders = find_folders(folders)
+        self._cards = {task_id: read_card(path) for task_id, path in self._folders.items()}
+
+    def cards(self) -> tuple[Card, ...]:
+        """Return the card of every known task, prepared or not."""
+        return tuple(self._cards[task_id] for task_id in sorted(self._cards))
+
+    def folder(self, task_id: str) -> Path:
+        """Return the folder of a known task.
+
+        Raises:
+            RequestError: `unknown_task`.
+        """
+        if task_id not in self._folders:
+            message = "there is no such task"
+            raise RequestError(ErrorKind.UNKNOWN_TASK, message)
+        return self._folders[task_id]
+
+    def get(self, task_id: str) -> Task:
+        """Return a task that can be served.
+
+        Raises:
+            RequestError: `unknown_task` when it is not known or not prepared.
+            SetupError: when its manifest is damaged.
+        """
+        folder = self.folder(task_id)
+        prepared = self._prepared(task_id)
+        if not (prepared / NAME).is_file():
+            message = "the task is known but not prepared on this server"
+            raise RequestError(ErrorKind.UNKNOWN_TASK, message)
+        manifest, card = read_manifest(prepared), self._cards[task_id]
+        return Task(
+            card=card,
+            description=(folder / "description.md").read_text(encoding="utf-8"),
+            folder=folder,
+            public=prepared / "public",
+            answers=prepared / "private" / card.answers,
+            data_digest=manifest.data_digest,
+            source=manifest.source,
+        )
+
+    def prepared(self) -> tuple[Task, ...]:
+        """Return every task that can be served."""
+        ready = (i for i in sorted(self._cards) if (self._prepared(i) / NAME).is_file())
+        return tuple(self.get(task_id) for task_id in ready)
+
+    def _prepared(self, task_id: str) -> Path:
+        return self._data_dir / task_id / "prepared"

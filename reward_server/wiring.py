@@ -1,0 +1,120 @@
+"""The one place that knows which implementation stands behind each protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, assert_never
+
+from reward_server.api.app import Services
+from reward_server.grade.process import GradingLimits, ProcessGrader
+from reward_server.instrument.off import OffInstrumenter
+from reward_server.instrument.process import StaticInstrumenter
+from reward_server.jobs.runner import JobRunner
+from reward_server.model import Limits
+from reward_server.pipeline import Rooms
+from reward_server.reward.paper import PaperScheme
+from reward_server.sandbox.bubblewrap import BubblewrapSandbox
+from reward_server.store.embedded import embedded_postgres
+from reward_server.store.engine import make_engine, upgrade
+from reward_server.store.queries import Store
+from reward_server.tasks.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from reward_server.instrument.base import Instrumenter
+    from reward_server.sandbox.base import Sandbox
+    from reward_server.settings import Settings
+
+_LARGEST_ARTIFACT_BYTES = 1 << 30
+
+
+@asynccontextmanager
+async def open_services(settings: Settings) -> AsyncIterator[Services]:
+    """Start everything a server needs, in order, and stop it again in the reverse order.
+
+    Raises:
+        SetupError: when a prerequisite is missing; the text names the remedy.
+    """
+    async with AsyncExitStack() as stack:
+        store = await _open_store(settings, stack)
+        registry = Registry(settings.data_dir, settings.task_folders)
+        rooms = await _open_rooms(settings, store, stack)
+        runner = JobRunner(rooms, store, registry, settings.queue_limit, settings.max_attempts)
+        await stack.enter_async_context(runner)
+        yield Services(settings, runner, store, registry)
+
+
+async def _open_store(settings: Settings, stack: AsyncExitStack) -> Store:
+    if settings.database_url is None:
+        postgres = embedded_postgres(settings.data_dir)
+        url = await asyncio.to_thread(postgres.__enter__)
+        stack.push(postgres.__exit__)
+    else:
+        url = settings.database_url.get_secret_value()
+    engine = make_engine(url)
+    stack.push_async_callback(engine.dispose)
+    await upgrade(engine)
+    return Store(engine)
+
+
+async def _open_rooms(settings: Settings, store: Store, stack: AsyncExitStack) -> Rooms:
+    instrumenter = make_instrumenter(settings)
+    stack.push_async_callback(instrumenter.aclose)
+    sandbox = make_sandbox(settings)
+    stack.push_async_callback(sandbox.aclose)
+    await sandbox.start()
+    limits = GradingLimits(wall_seconds=settings.grade.deadline_seconds)
+    grader = ProcessGrader(settings.grade.processes, limits)
+    stack.push_async_callback(grader.aclose)
+    await grader.start()
+    reward = settings.reward
+    return Rooms(
+        instrumenter=instrumenter,
+        sandbox=sandbox,
+        grader=grader,
+        scheme=PaperScheme(reward.failure, reward.milestone, reward.valid_floor),
+        recorder=store,
+        ceiling=_ceiling(settings),
+    )
+
+
+def make_instrumenter(settings: Settings) -> Instrumenter:
+    """Return the instrumenter the settings ask for."""
+    chosen = settings.instrument
+    match chosen.kind:
+        case "static":
+            return StaticInstrumenter(chosen.processes, chosen.deadline_seconds)
+        case "off":
+            return OffInstrumenter(chosen.processes, chosen.deadline_seconds)
+        case never:
+            assert_never(never)
+
+
+def make_sandbox(settings: Settings) -> Sandbox:
+    """Return the sandbox the settings ask for."""
+    chosen = settings.sandbox
+    image = f"cpu@sha256:{packages_digest(chosen.environment)[:16]}"
+    return BubblewrapSandbox(chosen.environment, image, settings.slots, chosen.first_uid)
+
+
+def packages_digest(environment: Path) -> str:
+    """Return the digest of the names and versions of all packages a program may import."""
+    names = sorted(path.name for path in environment.glob("lib/python3*/site-packages/*.dist-info"))
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()
+
+
+def _ceiling(settings: Settings) -> Limits:
+    limits = settings.limits
+    return Limits(
+        wall_seconds=limits.wall_seconds,
+        memory_bytes=limits.memory_bytes,
+        disk_bytes=limits.disk_bytes,
+        processes=limits.processes,
+        open_files=limits.open_files,
+        output_bytes=limits.output_bytes,
+        artifact_bytes=_LARGEST_ARTIFACT_BYTES,
+    )

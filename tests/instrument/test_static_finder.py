@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import ast
+import random
+import sysconfig
+import warnings
+from pathlib import Path
+
+import pytest
+from corpus import PROGRAMS, expected
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reward_server.instrument.static import find_markers
+from reward_server.instrument.verify import verify
+from reward_server.model import Milestone
+
+LABEL = "#>"
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_a_program_is_marked_as_a_person_would(path: Path) -> None:
+    code = path.read_text()
+    found = {(marker.line, int(marker.milestone)) for marker in find_markers(ast.parse(code))}
+    assert found == expected(code)
+
+
+def test_there_are_at_least_twenty_labelled_programs() -> None:
+    assert len(PROGRAMS) >= 20
+
+
+def test_a_canonical_script_reaches_all_milestones_in_the_natural_order() -> None:
+    code = next(path for path in PROGRAMS if path.stem == "pizza_flat").read_text()
+    order = list(dict.fromkeys(marker.milestone for marker in find_markers(ast.parse(code))))
+    assert [int(milestone) for milestone in order] == [1, 2, 3, 5, 4, 6, 7]
+
+
+def milestones(code: str) -> set[int]:
+    return {int(marker.milestone) for marker in find_markers(ast.parse(code))}
+
+
+HEAD = (
+    "import pandas as pd\nfrom sklearn.svm import SVC\nfrom sklearn.metrics import log_loss\n"
+    "train = pd.read_csv('train.csv')\ntest = pd.read_csv('test.csv')\nm = SVC()\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("step", "reached"),
+    [
+        ("m.fit(train, train.y)", 5),
+        ("log_loss(train.y, m.predict(train))", 4),
+        ("log_loss(oof_y, m.predict(val_X))", 6),
+        ("m.predict(test)", 7),
+        ("m.predict(test[cols].fillna(train.median()))", 7),
+    ],
+)
+def test_one_step_is_one_milestone(step: str, reached: int) -> None:
+    assert milestones(HEAD + step) == {1, 2, 3, reached}
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "print('trained model')",
+        "m.fit",
+        "fit = m.get_params()",
+        "def fit(*a): pass\nfit(train, train.y)",
+        "log_loss(train.y, train.y)",
+        "log_loss([0, 1], [0.5, 0.5])",
+        "predict = lambda x: x\npredict(test)",
+        "m.predict([[1, 2]])",
+        "m.transform(test)",
+        "m = type('M', (), {'fit': print, 'predict': print})()\nm.fit(train)\nm.predict(test)",
+        "SVC = object\nk = SVC()\nk.fit(train, train.y)",
+        "0 and m.fit(train, train.y)",
+        "f'{train}' # m.fit(train, train.y)",
+        "m.fit(train, train.y) if train is None else None",
+    ],
+)
+def test_what_only_looks_like_a_step_is_none(step: str) -> None:
+    assert milestones(HEAD + step) == {1, 2, 3}
+
+
+def test_a_step_in_a_dead_branch_is_marked_inside_the_branch() -> None:
+    markers = find_markers(ast.parse(HEAD + "if False:\n    m.fit(train, train.y)\n"))
+    trained = [marker for marker in markers if marker.milestone is Milestone.TRAINED_MODEL]
+    assert [(marker.line, marker.column) for marker in trained] == [(8, 4)]
+
+
+def test_columns_count_bytes() -> None:
+    markers = find_markers(ast.parse("é = 1; f = open('train.csv').read()"))
+    assert [(marker.line, marker.column) for marker in markers] == [(1, 8)]
+
+
+def mutate(code: str, rng: random.Random) -> str:
+    lines = code.replace(LABEL, "#").split("\n")
+    for _ in range(rng.randrange(1, 12)):
+        here, there = rng.randrange(len(lines)), rng.randrange(len(lines))
+        choice = rng.randrange(5)
+        if choice == 0:
+            lines[here], lines[there] = lines[there], lines[here]
+        elif choice == 1:
+            del lines[here]
+            lines = lines or [""]
+        elif choice == 2:
+            lines.insert(here, lines[there])
+        elif choice == 3:
+            lines[here] = "    " * rng.randrange(3) + lines[here].strip()
+        else:
+            lines.insert(here, rng.choice(("class A:", "def f(x):", "for i in f:", "try:", "else:")))
+    return "\n".join(lines)
+
+
+def check(code: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(code)
+            compile(tree, "<program>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert verify(code, find_markers(tree))
+    return True
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(PROGRAMS))
+def test_markers_of_any_mutated_program_verify(seed: int, path: Path) -> None:
+    rng = random.Random(seed)  # noqa: S311
+    code = path.read_text()
+    for _ in range(8):
+        if check(mutate(code, rng)):
+            break
+
+
+def test_markers_of_the_standard_library_verify() -> None:
+    sources = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))[:200]
+    assert sum(check(path.read_text(encoding="utf-8")) for path in sources) > 150

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import make_url, text
+
+from reward_server.errors import SetupError
+from reward_server.store.engine import downgrade, make_engine, parse_database_url, upgrade
+from reward_server.store.tables import metadata
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from sqlalchemy import Connection
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+Facts = dict[str, list[tuple[object, ...]]]
+
+_FACTS = {
+    "columns": """
+        SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default
+        FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2""",
+    "constraints": """
+        SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
+        WHERE connamespace = 'public'::regnamespace ORDER BY 1""",
+    "indexes": """
+        SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1""",
+}
+
+
+async def facts(engine: AsyncEngine) -> Facts:
+    async with engine.connect() as connection:
+        found = {
+            name: [tuple(row) for row in await connection.execute(text(query))]
+            for name, query in _FACTS.items()
+        }
+    return {
+        name: [row for row in rows if "alembic_version" not in str(row)]
+        for name, rows in found.items()
+    }
+
+
+@pytest_asyncio.fixture
+async def empty(engine: AsyncEngine, database_url: str) -> AsyncIterator[AsyncEngine]:
+    async with engine.connect() as connection:
+        await connection.execute(text("CREATE DATABASE empty"))
+    url = make_url(database_url).set(database="empty")
+    fresh = make_engine(url.render_as_string(hide_password=False))
+    yield fresh
+    await fresh.dispose()
+    async with engine.connect() as connection:
+        await connection.execute(text("DROP DATABASE empty"))
+
+
+async def sync(engine: AsyncEngine, work: Callable[[Connection], object]) -> object:
+    async with engine.begin() as connection:
+        return await connection.run_sync(work)
+
+
+async def test_the_migrations_add_up_to_the_models(engine: AsyncEngine, empty: AsyncEngine) -> None:
+    await sync(empty, metadata.create_all)
+    assert await facts(engine) == await facts(empty)
+    assert "ck_solutions_reward_is_finite" in str(await facts(engine))
+
+
+async def test_alembic_finds_nothing_to_add(engine: AsyncEngine) -> None:
+    def compare(connection: Connection) -> object:
+        return compare_metadata(MigrationContext.configure(connection), metadata)
+
+    assert await sync(engine, compare) == []
+
+
+async def test_down_and_up_again_is_the_same_schema(empty: AsyncEngine) -> None:
+    await upgrade(empty)
+    before = await facts(empty)
+    await downgrade(empty, "base")
+    assert await facts(empty) == {"columns": [], "constraints": [], "indexes": []}
+    await upgrade(empty)
+    assert await facts(empty) == before
+
+
+async def test_concurrent_starts_take_turns(empty: AsyncEngine, engine: AsyncEngine) -> None:
+    await asyncio.gather(*(upgrade(empty) for _ in range(5)))
+    assert await facts(empty) == await facts(engine)
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+asyncpg"])
+def test_every_usual_spelling_of_a_url_is_read(scheme: str) -> None:
+    url = parse_database_url(f"{scheme}://u:p%40@h:1/d?sslmode=require")
+    expected = "postgresql+asyncpg://u:p%40@h:1/d?ssl=require"
+    assert url.render_as_string(hide_password=False) == expected
+
+
+@pytest.mark.parametrize("url", ["", "x", "mysql://h/d", "postgresql://h:port/d"])
+def test_another_url_is_refused_with_the_remedy(url: str) -> None:
+    with pytest.raises(SetupError, match="postgresql://"):
+        parse_database_url(url)
