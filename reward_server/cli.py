@@ -4,22 +4,176 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+import uvicorn
 from rich.console import Console
-from rich.logging import RichHandler
+from rich.markup import escape
+from rich.table import Table
 
-from reward_server.errors import SetupError
+from reward_server import preflight
+from reward_server.api.app import create_app
+from reward_server.cli_tasks import tasks_app
+from reward_server.errors import RewardServerError
 from reward_server.settings import load_settings
+from reward_server.wiring import open_services
+from trainer_client.client import Answer, RewardClient
+from trainer_client.client import RewardServerError as NoAnswerError
+
+_DRAIN_SECONDS = 10
+_KEEP_ALIVE_SECONDS = 120
 
 app = typer.Typer(
     help="Scores generated machine-learning programs in isolation.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
-console = Console(stderr=True)
+solutions_app = typer.Typer(help="Look into the solution store.", no_args_is_help=True)
+app.add_typer(tasks_app, name="tasks")
+app.add_typer(solutions_app, name="solutions")
+
+out = Console()
+err = Console(stderr=True)
+
 DataDir = Annotated[Path | None, typer.Option(help="Where data and the database live.")]
+Host = Annotated[str | None, typer.Option(help="Address to listen on.")]
+Port = Annotated[int | None, typer.Option(help="Port to listen on.")]
+Url = Annotated[str, typer.Option(help="The server to ask.")]
+Key = Annotated[str | None, typer.Option(envvar="REWARD_SERVER_API_KEY", help="API key.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_HERE = "http://127.0.0.1:8000"
+
+
+@app.command()
+def serve(host: Host = None, port: Port = None, data_dir: DataDir = None) -> None:
+    """Serve until stopped."""
+    settings = load_settings(host=host, port=port, data_dir=data_dir)
+    for finding in preflight.look(settings):
+        if not finding.is_met:
+            err.print(f"[red]missing[/] {escape(finding.name)}: {escape(finding.detail)}")
+        elif finding.is_warning:
+            err.print(f"[yellow]note[/] {escape(finding.name)}: {escape(finding.detail)}")
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    uvicorn.run(
+        create_app(lambda: open_services(settings)),
+        host=settings.host,
+        port=settings.port,
+        loop="uvloop",
+        http="httptools",
+        access_log=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_DRAIN_SECONDS,
+    )
+
+
+@app.command()
+def check(host: Host = None, port: Port = None, data_dir: DataDir = None) -> None:
+    """Print the effective settings and the state of every prerequisite."""
+    settings = load_settings(host=host, port=port, data_dir=data_dir)
+    out.print_json(settings.model_dump_json())
+    table = Table("prerequisite", "state", "detail")
+    findings = preflight.look(settings)
+    for finding in findings:
+        state = "[red]missing[/]" if not finding.is_met else "[green]ok[/]"
+        state = "[yellow]limited[/]" if finding.is_warning else state
+        table.add_row(finding.name, state, escape(finding.detail))
+    out.print(table)
+    if not all(finding.is_met for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def score(
+    file: Annotated[Path, typer.Argument(help="A .py program, or a model's text; - for stdin.")],
+    task: Annotated[str, typer.Option(help="The task it solves.")],
+    url: Url = _HERE,
+    api_key: Key = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Have a server score a program or a completion."""
+    text = typer.get_text_stream("stdin").read() if str(file) == "-" else file.read_text()
+    field = "code" if file.suffix == ".py" else "completion"
+    with RewardClient(url, api_key) as client:
+        answer = client.score(task, **{field: text})
+    if as_json:
+        out.print_json(json.dumps(answer))
+    else:
+        _show(answer)
+
+
+def _show(answer: Answer) -> None:
+    table = Table(show_header=False)
+    error = answer["error"]
+    table.add_row("status", answer["status"] if not error else f"failed: {error['kind']}")
+    table.add_row("reward", f"{answer['reward']:.6g}")
+    table.add_row("score", "-" if answer["score"] is None else f"{answer['score']:.6g}")
+    table.add_row("milestones", ", ".join(answer["milestones"]) or "-")
+    table.add_row("duration", f"{answer['duration_seconds']:.3f} s")
+    table.add_row("solution", answer["solution_id"])
+    out.print(table)
+    for name in ("stdout_tail", "stderr_tail"):
+        if answer[name]:
+            out.print(f"[bold]{name}[/]\n{escape(answer[name])}")
+
+
+@solutions_app.command("list")
+def list_solutions(  # noqa: PLR0913 - one option a filter
+    task: Annotated[str | None, typer.Option()] = None,
+    run: Annotated[str | None, typer.Option()] = None,
+    valid: Annotated[bool | None, typer.Option()] = None,
+    order: Annotated[str, typer.Option(help="reward, time or duration.")] = "reward",
+    limit: Annotated[int, typer.Option()] = 20,
+    url: Url = _HERE,
+    api_key: Key = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """List solutions, the best, newest or longest first."""
+    query = {"task_id": task, "run_id": run, "valid": valid, "order": order, "limit": limit}
+    with RewardClient(url, api_key) as client:
+        page = client.get("/v1/solutions", **query)
+    if as_json:
+        out.print_json(json.dumps(page))
+        return
+    table = Table("solution", "task", "run", "reward", "score", "milestones", "seconds", "error")
+    for line in page["solutions"]:
+        score_text = "-" if line["score"] is None else f"{line['score']:.5g}"
+        table.add_row(
+            line["solution_id"],
+            line["task_id"],
+            line["run_id"],
+            f"{line['reward']:.5g}",
+            score_text,
+            str(len(line["milestones"])),
+            f"{line['duration_seconds']:.2f}",
+            line["error_kind"] or "",
+        )
+    out.print(table)
+
+
+@solutions_app.command("show")
+def show_solution(
+    solution_id: str,
+    url: Url = _HERE,
+    api_key: Key = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Show one solution with its code and output."""
+    with RewardClient(url, api_key) as client:
+        solution = client.get(f"/v1/solutions/{solution_id}")
+    if as_json:
+        out.print_json(json.dumps(solution))
+        return
+    _show(solution)
+    out.print(f"[bold]code[/]\n{escape(solution['code'])}")
+
+
+def main() -> None:
+    """Run the command line; what the user can mend is said in one line."""
+    try:
+        app()
+    except (RewardServerError, NoAnswerError) as error:
+        err.print(f"[red]error[/] {escape(str(error))}")
+        raise SystemExit(1) from None

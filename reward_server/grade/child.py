@@ -93,6 +93,7 @@ def _judge(said: list[str], status: int, *, in_time: bool) -> children.Message:
 def _run_fork(
     scoring: ModuleType, question: children.Message, blob: bytes, writing: int, parent: int
 ) -> NoReturn:
+    gc.disable()
     try:
         _confine(question, parent)
         answer = scoring.score_submission(

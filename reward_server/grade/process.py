@@ -32,6 +32,7 @@ INVALID_SUBMISSION = Failure(
 )
 _GRADER_ERROR = "the submission could not be graded"
 _FILE_BYTES = 64 << 20
+_START_SECONDS = 30.0  # a process that is asked first imports its libraries
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,9 @@ class ProcessGrader:
             "cpu_seconds": self._limits.cpu_seconds,
             "memory_bytes": self._limits.memory_bytes,
         }
+        deadline = self._limits.wall_seconds + _START_SECONDS
         try:
-            answer = await self._pool.ask(question, submission, 2 * self._limits.wall_seconds)
+            answer = await self._pool.ask(question, submission, deadline)
         except NoAnswerError as error:
             raise InfrastructureError(ErrorKind.GRADER_ERROR, _GRADER_ERROR) from error
         return _to_grade(answer)

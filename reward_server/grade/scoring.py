@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reward_server.grade import metrics
-from reward_server.grade.table import Caps, parse, read_table
+from reward_server.grade.table import Caps, read_table
 from reward_server.tasks.modules import load_module
+from reward_server.tasks.tables import parse_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ class Phase(StrEnum):
 
 def warm_up() -> None:
     """Touch what every grading uses, so that forks inherit it ready."""
-    table = parse(b"id,target\na,0.5\nb,1\n")
+    table = parse_csv(b"id,target\na,0.5\nb,1\n")
     table.sort_values("id")
     metrics.roc_auc(np.array([0.0, 1.0]), table["target"].to_numpy(np.float64))
 
@@ -45,7 +46,7 @@ def score_submission(
     enter(Phase.ANSWERS)
     task = load_module(folder / "grade.py", "align", "score")
     raw_answers = answers.read_bytes()
-    caps, expected = Caps.beside(raw_answers, file_bytes), parse(raw_answers)
+    caps, expected = Caps.beside(raw_answers, file_bytes), parse_csv(raw_answers)
     enter(Phase.SUBMISSION)
     try:
         truth, prediction = task.align(read_table(submission, caps), expected)

@@ -7,6 +7,7 @@ column name may stand only once.
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from reward_server.grade.base import InvalidSubmissionError
+from reward_server.tasks.tables import parse_csv
 
 _BINARY_OPENINGS = (
     b"\x1f\x8b",  # gzip
@@ -65,23 +67,13 @@ def read_table(data: bytes, caps: Caps) -> pd.DataFrame:
     if not data:
         return pd.DataFrame()
     _refuse_bombs(data, caps)
-    _refuse_other_formats(data)
+    text = _decode(data)
     try:
-        _refuse_repeated_columns(data)
-        return parse(data)
-    except (ValueError, OverflowError, MemoryError, RecursionError) as error:
+        _refuse_repeated_columns(text)
+        return parse_csv(data)
+    except (ValueError, csv.Error, OverflowError, MemoryError) as error:
         message = "the file is not a readable table"
         raise InvalidSubmissionError(message) from error
-
-
-def parse(data: bytes) -> pd.DataFrame:
-    """Parse a table without any check, as MLE-bench does; blank text is an empty table."""
-    try:
-        return pd.read_csv(
-            io.BytesIO(data), float_precision="round_trip", compression=None, encoding="utf-8"
-        )
-    except pd.errors.EmptyDataError:
-        return pd.DataFrame()
 
 
 def _refuse_bombs(data: bytes, caps: Caps) -> None:
@@ -96,24 +88,20 @@ def _refuse_bombs(data: bytes, caps: Caps) -> None:
     _require(widest < caps.columns, "the table has too many columns")
 
 
-def _refuse_other_formats(data: bytes) -> None:
+def _decode(data: bytes) -> str:
     _require(not data.startswith(_BINARY_OPENINGS), "the file is not plain text")
     _require(b"\0" not in data, "the file contains NUL bytes")
     try:
-        data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         message = "the file is not UTF-8"
         raise InvalidSubmissionError(message) from error
 
 
-def _refuse_repeated_columns(data: bytes) -> None:
-    try:
-        header = pd.read_csv(
-            io.BytesIO(data), header=None, nrows=1, dtype=str, na_filter=False, compression=None
-        )
-    except pd.errors.EmptyDataError:
-        return
-    names = [name for name in header.iloc[0] if name]
+def _refuse_repeated_columns(text: str) -> None:
+    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
+    header = next((row for row in rows if any(name.strip() for name in row)), [])
+    names = [name for name in header if name]
     _require(len(names) == len(set(names)), "a column name stands twice")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reward_server.instrument import knowledge
 from reward_server.instrument.invocation import bind_parameters, opens_for_reading, reduced
 from reward_server.instrument.knowledge import Role, role_of
 from reward_server.instrument.methods import apply_method
@@ -13,8 +14,10 @@ from reward_server.instrument.values import (
     FLOWING,
     NO_TAGS,
     NOTHING,
+    PLACES,
     SIDES,
     Tag,
+    Tags,
     Value,
     iterable,
     sequence,
@@ -41,7 +44,8 @@ def apply(trace: Trace, call: Invocation) -> Value:
         return _apply_function(trace, callee, call)
     if isinstance(callee, Class):
         return _construct(trace, callee, call)
-    role = role_of(call.function.path) if call.function.path else None
+    path = call.function.path
+    role = role_of(path) if path and path not in trace.replaced else None
     return _ROLES[role](trace, call) if role is not None else _apply_value(trace, call)
 
 
@@ -50,7 +54,10 @@ def _apply_value(trace: Trace, call: Invocation) -> Value:
         return _loss(trace, call)
     if call.function.has(Tag.NETWORK):
         return _run_network(trace, call)
-    return Value((call.arguments | call.receiver.tags) & FLOWING)
+    arguments = call.arguments
+    if call.receiver.has(SIDES) and call.method not in knowledge.JOIN_METHODS:
+        arguments &= ~SIDES
+    return Value((arguments | call.receiver.tags) & FLOWING)
 
 
 def _apply_function(trace: Trace, function: Function, call: Invocation) -> Value:
@@ -63,9 +70,9 @@ def _apply_function(trace: Trace, function: Function, call: Invocation) -> Value
     return _narrowed(function.returned, tags)
 
 
-def _narrowed(value: Value, tags: Tag) -> Value:
+def _narrowed(value: Value, tags: Tags) -> Value:
     sides, given = value.tags & SIDES, tags & SIDES
-    if given and given != sides and given in sides and not value.items:
+    if given and given != sides and not given & ~sides and not value.items:
         return Value(value.tags & ~SIDES | given)
     return value
 
@@ -81,14 +88,13 @@ def _construct(trace: Trace, made: Class, call: Invocation) -> Value:
 
 def _define(trace: Trace) -> None:
     owner = trace.frame.function.owner if trace.frame.function else None
-    if owner is None or Tag.NETWORK not in owner.tags:
+    if owner is None or not owner.tags & Tag.NETWORK:
         trace.report(Milestone.DEFINED_MODEL)
         trace.built()
 
 
 def _load(trace: Trace, call: Invocation) -> Value:
-    trace.report(Milestone.LOADED_DATA)
-    return Value(call.arguments & SIDES | Tag.DATA)
+    return trace.loaded(call.arguments)
 
 
 def _load_from_text(trace: Trace, call: Invocation) -> Value:
@@ -97,12 +103,12 @@ def _load_from_text(trace: Trace, call: Invocation) -> Value:
 
 def _open(_: Trace, call: Invocation) -> Value:
     reads = opens_for_reading(call.node, 1)
-    return Value(call.arguments & SIDES | Tag.FILE) if reads else NOTHING
+    return Value(call.arguments & PLACES | Tag.FILE) if reads else NOTHING
 
 
 def _archive(_: Trace, call: Invocation) -> Value:
     reads = opens_for_reading(call.node, 1)
-    return Value(call.arguments & SIDES | Tag.ARCHIVE) if reads else NOTHING
+    return Value(call.arguments & PLACES | Tag.ARCHIVE) if reads else NOTHING
 
 
 def _model(trace: Trace, _: Invocation) -> Value:
@@ -134,7 +140,7 @@ def _split(_: Trace, call: Invocation) -> Value:
     return sequence(pair * len(call.positional))
 
 
-def _cross_validate(trace: Trace, call: Invocation, gives: Tag) -> Value:
+def _cross_validate(trace: Trace, call: Invocation, gives: Tags) -> Value:
     if not call.arguments & (ESTIMATOR | Tag.UNKNOWN):
         return NOTHING
     trace.report(Milestone.TRAINED_MODEL)
@@ -152,7 +158,7 @@ def _metric(trace: Trace, call: Invocation) -> Value:
     tags = call.arguments & FLOWING
     if not tags & (Tag.PREDICTION | Tag.UNKNOWN):
         return Value(tags)
-    trace.judge(Tag.METRIC, tags)
+    trace.judge(Tag.METRIC, *call.data)
     return Value(tags & ~Tag.PREDICTION | Tag.METRIC)
 
 
@@ -160,7 +166,7 @@ def _loss(trace: Trace, call: Invocation) -> Value:
     tags = call.arguments & FLOWING
     if not tags & (Tag.PREDICTION | Tag.UNKNOWN):
         return NOTHING
-    if Tag.TRAIN in tags and Tag.HELDOUT not in tags:
+    if tags & Tag.TRAIN and not tags & Tag.HELDOUT:
         held_out = False
     else:
         held_out = bool(tags & (Tag.HELDOUT | Tag.TEST)) or trace.frame.no_grad
@@ -195,8 +201,8 @@ def _zip(_: Trace, call: Invocation) -> Value:
     return iterable(sequence([value.element() for value in call.positional]))
 
 
-def _tagging(tags: Tag) -> Callable[[Trace, Invocation], Value]:
-    return lambda _, call: Value(tags | (call.arguments & SIDES))
+def _tagging(tags: Tags) -> Callable[[Trace, Invocation], Value]:
+    return lambda _, call: Value(tags | (call.arguments & PLACES))
 
 
 _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {

@@ -2,7 +2,8 @@
 
 A question holds the code as a blob and what to do besides compiling it: `find` markers, or
 check the `markers` given. The answer is `syntax_error` with a line, or the markers that
-passed verification and, when they did not, the reason.
+passed verification and, when they did not, the reason. A fault of the finder costs a program
+its markers and never its run.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import warnings
 from typing import TYPE_CHECKING
 
 from reward_server.children import serve
+from reward_server.errors import InfrastructureError, boundary
 from reward_server.instrument.static import find_markers
 from reward_server.instrument.verify import objection
-from reward_server.model import Marker, Milestone
+from reward_server.model import ErrorKind, Marker, Milestone
 
 if TYPE_CHECKING:
     from reward_server.children import Message
@@ -37,7 +39,7 @@ def answer(question: Message, blob: bytes) -> Message:
     except (ValueError, RecursionError, MemoryError, OverflowError):
         return {"syntax_error": True, "line": None}
     if question.get("find"):
-        return _checked(code, list(find_markers(tree)))
+        return _found(code, tree)
     return _checked(code, [Marker(a, b, Milestone(m)) for a, b, m in question.get("markers", ())])
 
 
@@ -49,6 +51,14 @@ def _compile(code: str) -> ast.Module:
     finally:
         sys.setrecursionlimit(_FINDER_DEPTH)
     return tree
+
+
+def _found(code: str, tree: ast.Module) -> Message:
+    try:
+        with boundary(ErrorKind.WORKER_LOST, "static finder"):
+            return _checked(code, list(find_markers(tree)))
+    except InfrastructureError as error:
+        return {"markers": [], "reason": error.message}
 
 
 def _checked(code: str, markers: list[Marker]) -> Message:

@@ -16,9 +16,11 @@ from reward_server.instrument.origins import side_of, side_of_path
 from reward_server.instrument.values import (
     ESTIMATOR,
     FLOWING,
+    NO_TAGS,
     NOTHING,
     SIDES,
     Tag,
+    Tags,
     Value,
     iterable,
     join,
@@ -59,12 +61,20 @@ def bind(trace: Trace, target: ast.expr, value: Value) -> None:
     elif isinstance(target, ast.Starred):
         bind(trace, target.value, value)
     elif isinstance(target, ast.Attribute):
-        owner = evaluate(trace, target.value).instance
-        if owner is not None:
-            owner.set_attribute(target.attr, value)
+        _set_attribute(trace, target, value)
     elif isinstance(target, ast.Subscript):
         evaluate(trace, target.slice)
         grow(trace, target.value, value)
+
+
+def _set_attribute(trace: Trace, target: ast.Attribute, value: Value) -> None:
+    owner = evaluate(trace, target.value)
+    if owner.path:
+        trace.replaced |= {owner.path, f"{owner.path}.{target.attr}"}
+    elif owner.has(ESTIMATOR) and target.attr in knowledge.ESTIMATOR_METHODS:
+        bind(trace, target.value, NOTHING)
+    elif owner.instance is not None:
+        owner.instance.set_attribute(target.attr, value)
 
 
 def grow(trace: Trace, container: ast.expr, value: Value) -> None:
@@ -87,8 +97,7 @@ def consume(trace: Trace, node: ast.expr) -> Value:
     """Return what iterating over an expression gives; iterating over a file reads it."""
     value = evaluate_eagerly(trace, node)
     if value.has(Tag.FILE):
-        trace.report(Milestone.LOADED_DATA)
-        return Value(value.tags & SIDES | Tag.DATA)
+        return trace.loaded(value.tags)
     return value.element()
 
 
@@ -102,6 +111,8 @@ def evaluate_eagerly(trace: Trace, node: ast.expr) -> Value:
 
 
 def _name(trace: Trace, node: ast.Name) -> Value:
+    if node.id == "__file__":
+        return Value(Tag.ELSEWHERE)
     return trace.frame.scope.look_up(node.id)
 
 
@@ -158,14 +169,14 @@ def _subscript(trace: Trace, node: ast.Subscript) -> Value:
     return Value(_selected(base.tags, index.tags, node.slice, key))
 
 
-def _selected(base: Tag, index: Tag, node: ast.expr, key: object) -> Tag:
+def _selected(base: Tags, index: Tags, node: ast.expr, key: object) -> Tags:
     rows = node.elts[0] if isinstance(node, ast.Tuple) and node.elts else node
     if isinstance(rows, ast.Slice):
-        if _AMBIGUOUS in base and bool(rows.lower) != bool(rows.upper):
+        if not _AMBIGUOUS & ~base and bool(rows.lower) != bool(rows.upper):
             return base & ~SIDES | (Tag.TEST if rows.lower else Tag.TRAIN)
         return base
     hint = side_of(key) if isinstance(key, str) else index & SIDES
-    chosen = bool(hint) and (hint in base if isinstance(key, str) else bool(index & _PLACED))
+    chosen = bool(hint) and (not hint & ~base if isinstance(key, str) else bool(index & _PLACED))
     return base & ~SIDES | hint if chosen else base
 
 
@@ -235,12 +246,12 @@ def _comparison(trace: Trace, node: ast.Compare) -> Value:
     return Value((left.tags | union(rights)) & FLOWING | _residual(left, rights[0]))
 
 
-def _residual(left: Value, right: Value) -> Tag:
+def _residual(left: Value, right: Value) -> Tags:
     compared = left.has(Tag.PREDICTION) != right.has(Tag.PREDICTION)
     unknown = left.has(Tag.UNKNOWN) and right.has(Tag.UNKNOWN)
     if unknown or (compared and left.has(_PLACED) and right.has(_PLACED)):
         return Tag.RESIDUAL
-    return Tag(0)
+    return NO_TAGS
 
 
 def _lambda(trace: Trace, node: ast.Lambda) -> Value:

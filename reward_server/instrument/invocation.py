@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reward_server.instrument.values import FLOWING, NOTHING, Tag, Value, join, union
+from reward_server.instrument.values import FLOWING, NOTHING, Tag, Tags, Value, join, union
 
 if TYPE_CHECKING:
     from reward_server.instrument.origins import Function
@@ -24,9 +24,14 @@ class Invocation:
     keywords: dict[str, Value]
 
     @property
-    def arguments(self) -> Tag:
+    def arguments(self) -> Tags:
         """Return every tag of every argument."""
         return union(self.positional) | union(self.keywords.values())
+
+    @property
+    def data(self) -> list[Tags]:
+        """Return what each argument tells about the data it was made from."""
+        return [value.tags & FLOWING for value in (*self.positional, *self.keywords.values())]
 
     @property
     def first(self) -> Value:
@@ -57,6 +62,6 @@ def opens_for_reading(node: ast.Call, position: int) -> bool:
     return "r" in mode.value and "+" not in mode.value
 
 
-def reduced(tags: Tag) -> Value:
+def reduced(tags: Tags) -> Value:
     """Return the value of a mean, a sum or a root of something."""
     return Value(tags & FLOWING | Tag.REDUCED)

@@ -11,7 +11,7 @@ from reward_server.instrument.values import (
     ESTIMATOR,
     FLOWING,
     NOTHING,
-    SIDES,
+    PLACES,
     Tag,
     Value,
     iterable,
@@ -78,29 +78,27 @@ def _score(trace: Trace, call: Invocation) -> Value | None:
         return None
     _pass_on(call)
     tags = call.arguments & FLOWING | Tag.PREDICTION
-    trace.judge(Tag.METRIC, tags)
+    trace.judge(Tag.METRIC, Tag.PREDICTION, *call.data)
     return Value(tags & ~Tag.PREDICTION | Tag.METRIC)
 
 
 def _read(trace: Trace, call: Invocation) -> Value | None:
     if not call.receiver.has(Tag.FILE):
         return None
-    trace.report(Milestone.LOADED_DATA)
-    return Value(call.receiver.tags & SIDES | Tag.DATA)
+    return trace.loaded(call.receiver.tags)
 
 
 def _read_path(trace: Trace, call: Invocation) -> Value | None:
     if not call.receiver.has(Tag.FILE_PATH):
         return None
-    trace.report(Milestone.LOADED_DATA)
-    return Value(call.receiver.tags & SIDES | Tag.DATA)
+    return trace.loaded(call.receiver.tags)
 
 
 def _open_member(_: Trace, call: Invocation) -> Value | None:
     if not call.receiver.has(Tag.ARCHIVE | Tag.FILE_PATH):
         return None
     mode = 0 if call.receiver.has(Tag.FILE_PATH) else 1
-    tags = (call.arguments | call.receiver.tags) & SIDES
+    tags = (call.arguments | call.receiver.tags) & PLACES
     return Value(tags | Tag.FILE) if opens_for_reading(call.node, mode) else NOTHING
 
 

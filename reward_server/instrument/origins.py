@@ -8,7 +8,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from reward_server.instrument.knowledge import role_of
-from reward_server.instrument.values import GUESSABLE, NO_TAGS, NOTHING, SIDES, Tag, Value, join
+from reward_server.instrument.values import (
+    GUESSABLE,
+    NO_TAGS,
+    NOTHING,
+    SIDES,
+    Tag,
+    Tags,
+    Value,
+    join,
+)
 
 if TYPE_CHECKING:
     import ast
@@ -19,6 +28,8 @@ if TYPE_CHECKING:
     FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 _BUILTINS = frozenset(dir(builtins))
+_MAX_STARS = 32
+_SYSTEM_PATHS = ("/proc/", "/etc/", "/sys/", "/dev/", "/usr/", "/inside/")
 _SIDE_WORDS = {
     Tag.TRAIN: frozenset({"train", "training", "tr", "trn"}),
     Tag.HELDOUT: frozenset(
@@ -58,7 +69,7 @@ class Function:
     parameters: dict[str, Value] = field(default_factory=dict)
     returned: Value = NOTHING
     returned_milestones: set[Milestone] = field(default_factory=set)
-    deferred: dict[Tag, Tag] = field(default_factory=dict)
+    deferred: dict[Tag, Tags] = field(default_factory=dict)
     called: bool = False
 
 
@@ -66,7 +77,7 @@ class Function:
 class Class:
     """A class of the program, with what is known of the attributes of its instances."""
 
-    tags: Tag = NO_TAGS
+    tags: Tags = NO_TAGS
     attributes: dict[str, Value] = field(default_factory=dict)
     methods: dict[str, Function] = field(default_factory=dict)
     bases: list[Class] = field(default_factory=list)
@@ -100,6 +111,11 @@ class Scope:
         self.names[name] = value
         self.ever[name] = join(self.ever.get(name, NOTHING), value)
 
+    def star(self, module: str) -> None:
+        """Remember a star import; beyond a few, their names stay unknown."""
+        if module not in self.starred and len(self.starred) < _MAX_STARS:
+            self.starred.append(module)
+
     def look_up(self, name: str) -> Value:
         """Return what a name stands for, with the side of the data it suggests."""
         return hinted(name, self._find(name))
@@ -124,7 +140,7 @@ def bind_import(scope: Scope, node: ast.Import | ast.ImportFrom) -> None:
     prefix = f"{module}." if module else ""
     for alias in node.names:
         if alias.name == "*":
-            scope.starred.append(module or "")
+            scope.star(module or "")
         elif alias.asname or prefix:
             scope.bind(alias.asname or alias.name, Value(path=prefix + alias.name))
         else:
@@ -133,17 +149,22 @@ def bind_import(scope: Scope, node: ast.Import | ast.ImportFrom) -> None:
 
 
 def hinted(name: str, value: Value) -> Value:
-    """Return data with the side its name suggests, where its origin leaves that open."""
+    """Return data with the side its name suggests, where its origin leaves that open.
+
+    A part of the training data that is called validation or test data was held out of it.
+    """
     if not value.has(GUESSABLE):
         return value
     sides, hint = value.tags & SIDES, side_of(name)
-    if hint and (not sides or (hint in sides and hint != sides)):
-        return Value(value.tags & ~SIDES | hint, value.path, value.items, value.each)
-    return value
+    if sides == Tag.TRAIN and hint in (Tag.HELDOUT, Tag.TEST):
+        hint = Tag.HELDOUT
+    elif not hint or hint == sides or (sides and hint & ~sides):
+        return value
+    return Value(value.tags & ~SIDES | hint, value.path, value.items, value.each)
 
 
 @lru_cache(maxsize=4096)
-def side_of(name: str) -> Tag:
+def side_of(name: str) -> Tags:
     """Return the side of the data that a name speaks of, or none."""
     found = NO_TAGS
     for word in _words(name[:200]):
@@ -153,13 +174,16 @@ def side_of(name: str) -> Tag:
     return found if found in _SIDE_WORDS else NO_TAGS
 
 
-def side_of_path(text: str) -> Tag:
-    """Return the side of the data that a file name speaks of, or none for other text."""
+def side_of_path(text: str) -> Tags:
+    """Return the side of the data that a file name speaks of, or that it is not the task's data."""
     if len(text) > 300 or not ("." in text or "/" in text) or "\n" in text:
         return NO_TAGS
+    if text.startswith(_SYSTEM_PATHS) or {"sample", "submission"} <= set(_words(text)):
+        return Tag.ELSEWHERE
     return side_of(text.rstrip("/").rpartition("/")[2])
 
 
+@lru_cache(maxsize=4096)
 def names_a_metric(name: str) -> bool:
     """Tell whether a name is that of a loss or a score."""
     return not _METRIC_WORDS.isdisjoint(_words(name[:200]))

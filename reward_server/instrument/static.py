@@ -3,15 +3,18 @@
 The program is walked a few times in source order. Each walk follows assignments (which name
 holds training data, held-out data, the competition's test data, a model), what functions are
 called with and what they return; the last walk reports. It fails closed: only calls to known
-packages count, never a word in a string, a comment or a name of the program's own.
+packages count, never a word in a string, a comment or a name of the program's own, nor a
+package's function that the program has replaced.
 
-Not covered: data flow through globals set in functions, attributes of objects of unknown
-classes, code in strings (`exec`), names made by `globals()` or `setattr`.
+Not covered: loops and comprehensions that happen to run zero times, data flow through globals
+set in functions, functions called by a package (an Optuna objective), attributes of objects
+of unknown classes, code in strings (`exec`), names made by `globals()` or `setattr`.
 """
 
 from __future__ import annotations
 
 import ast
+import sys
 from typing import TYPE_CHECKING, Any
 
 from reward_server.instrument.flow import bind, consume, evaluate, grow
@@ -25,6 +28,7 @@ from reward_server.instrument.values import (
     NOTHING,
     UNKNOWN,
     Tag,
+    Tags,
     Value,
     join,
 )
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
 
     from reward_server.instrument.trace import Place
 
-_ROUNDS = 4
+_ROUNDS = 6
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SILENT = (ast.Raise, ast.Break, ast.Continue, ast.Pass, ast.Global, ast.Nonlocal)
 
@@ -47,7 +51,7 @@ def find_markers(tree: ast.Module) -> tuple[Marker, ...]:
     except RecursionError:
         return ()
     imported = _last_import(tree.body, {place for place, _ in events})
-    if imported is not None:
+    if imported is not None and _names_a_package(tree.body, imported):
         events.add((imported, Milestone.IMPORTED_PACKAGES))
     return tuple(Marker(*place, milestone) for place, milestone in sorted(events))
 
@@ -68,6 +72,26 @@ def _last_import(body: list[ast.stmt], events: set[Place]) -> Place | None:
         else:
             found = place
     return found
+
+
+def _names_a_package(body: list[ast.stmt], last: Place) -> bool:
+    """Tell whether anything but the standard library is imported up to a place."""
+    return any(
+        top not in sys.stdlib_module_names
+        for statement in body
+        if (statement.lineno, statement.col_offset) <= last
+        and not isinstance(statement, _DEFINITIONS)
+        for node in ast.walk(statement)
+        for top in _top_names(node)
+    )
+
+
+def _top_names(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name.partition(".")[0] for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.level == 0:
+        return [(node.module or "").partition(".")[0]]
+    return []
 
 
 def _imports(node: ast.stmt) -> bool:
@@ -93,10 +117,11 @@ class _Walk:
     def run(self, tree: ast.Module) -> set[tuple[Place, Milestone]]:
         trace = self.trace
         for number in range(_ROUNDS):
-            trace.start_round()
+            before = trace.start_round()
             self._body(tree.body)
             self._functions(called_only=number == 0)
-            if number == 1 and not trace.defines_functions:
+            settled = number > 1 or not trace.defines_functions
+            if number and settled and before == (trace.events, trace.guesses):
                 break
         events = trace.events
         if not any(milestone is Milestone.PREDICTED_TEST_LABELS for _, milestone in events):
@@ -273,7 +298,7 @@ _HANDLERS: dict[type[ast.stmt], Callable[[_Walk, Any], None]] = {
 }
 
 
-def _class_tags(bases: list[Value]) -> Tag:
+def _class_tags(bases: list[Value]) -> Tags:
     roles = {role_of(base.path) for base in bases if base.path}
     tags = NO_TAGS
     for base in bases:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import ast
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from reward_server.instrument.origins import Class, Function, Scope
-from reward_server.instrument.values import NO_TAGS, SIDES, Tag
+from reward_server.instrument.values import NO_TAGS, SIDES, Tag, Tags, Value
 from reward_server.model import Milestone
 
 if TYPE_CHECKING:
@@ -35,6 +37,16 @@ class Loop:
     trains: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A metric or a prediction in a function; open if its callers decide on which data."""
+
+    kind: Tag
+    place: Place | None
+    tags: Tags
+    is_open: bool
+
+
 @dataclass(eq=False, slots=True)
 class Frame:
     """The body being walked: its names, its function, its loops, what it has yet to judge."""
@@ -42,7 +54,7 @@ class Frame:
     scope: Scope
     function: Function | None = None
     loops: list[Loop] = field(default_factory=list)
-    pending: list[tuple[Tag, Place | None, Tag]] = field(default_factory=list)
+    pending: list[Judgement] = field(default_factory=list)
     no_grad: bool = False
 
 
@@ -53,21 +65,25 @@ class Trace:
         self.events: set[tuple[Place, Milestone]] = set()
         self.guesses: set[Place] = set()
         self.seen: frozenset[Milestone] = frozenset()
+        self.replaced: set[str] = set()
         self.module = Scope()
         self.frame = Frame(self.module)
         self.statement: ast.stmt | None = None
         self.muted = False
+        self.trained = False
         self.queue: list[Function] = []
         self._functions: dict[FunctionNode, Function] = {}
         self._classes: dict[ast.ClassDef, Class] = {}
         self._sink: set[Milestone] | None = None
 
-    def start_round(self) -> None:
-        """Forget what was reported, keep what was learnt."""
+    def start_round(self) -> tuple[set[tuple[Place, Milestone]], set[Place]]:
+        """Forget and return what was reported, keep what was learnt."""
+        before = self.events, self.guesses
         self.seen = frozenset(milestone for _, milestone in self.events)
-        self.events, self.guesses = set(), set()
+        self.events, self.guesses, self.trained = set(), set(), False
         self.frame = Frame(self.module)
         self.module.names.clear()
+        return before
 
     def function_of(self, node: FunctionNode, owner: Class | None = None) -> Function:
         """Return the record of a function and have its body walked in this round."""
@@ -92,6 +108,13 @@ class Trace:
             return None
         return self.statement.lineno, self.statement.col_offset
 
+    def loaded(self, place: Tags) -> Value:
+        """Note that data was read, unless it is known not to be the task's."""
+        if place & Tag.ELSEWHERE and not place & SIDES:
+            return Value(Tag.DATA)
+        self.report(Milestone.LOADED_DATA)
+        return Value(place & SIDES | Tag.DATA)
+
     def report(self, milestone: Milestone) -> None:
         """Note that the current statement performs a step."""
         if self.muted:
@@ -102,6 +125,7 @@ class Trace:
         place = self.place
         if place is not None:
             self.events.add((place, milestone))
+            self.trained = self.trained or milestone is Milestone.TRAINED_MODEL
         elif self.frame.function is not None:
             self.frame.function.returned_milestones.add(milestone)
 
@@ -110,30 +134,31 @@ class Trace:
         for loop in self.frame.loops:
             loop.builds = True
 
-    def judge(self, kind: Tag, tags: Tag) -> None:
-        """Note a metric or a prediction computed on data with these tags."""
+    def judge(self, kind: Tag, *arguments: Tags) -> None:
+        """Note a metric or a prediction computed on arguments with these tags."""
         if self.muted or self._sink is not None:
             return
+        tags = reduce(or_, arguments, NO_TAGS)
         if self.frame.function is None:
-            self._settle(kind, self.place, tags, after_training=self._has_trained())
+            self._settle(kind, self.place, tags, after_training=self.trained)
         else:
-            self.frame.pending.append((kind, self.place, tags))
+            sided = [part & SIDES for part in arguments if part & SIDES]
+            is_open = not sided or any(part not in _ONE_SIDE for part in sided)
+            self.frame.pending.append(Judgement(kind, self.place, tags, is_open))
 
     def settle_pending(self, function: Function) -> None:
         """Judge what a function body computed, or leave it to where the function is called."""
         function.deferred.clear()
-        for kind, place, tags in self.frame.pending:
-            returned = function.returned.has(kind) and (tags & SIDES) not in _ONE_SIDE
-            if place is None or (returned and function.called):
-                function.deferred[kind] = function.deferred.get(kind, NO_TAGS) | tags
+        trained = Milestone.TRAINED_MODEL in self.seen
+        for found in self.frame.pending:
+            returned = found.is_open and function.returned.has(found.kind)
+            if found.place is None or (returned and function.called):
+                before = function.deferred.get(found.kind, NO_TAGS)
+                function.deferred[found.kind] = before | found.tags
             else:
-                trained = Milestone.TRAINED_MODEL in self.seen
-                self._settle(kind, place, tags, after_training=trained)
+                self._settle(found.kind, found.place, found.tags, after_training=trained)
 
-    def _has_trained(self) -> bool:
-        return any(milestone is Milestone.TRAINED_MODEL for _, milestone in self.events)
-
-    def _settle(self, kind: Tag, place: Place | None, tags: Tag, *, after_training: bool) -> None:
+    def _settle(self, kind: Tag, place: Place | None, tags: Tags, *, after_training: bool) -> None:
         if place is None:
             return
         if kind is Tag.PREDICTION:
@@ -141,8 +166,8 @@ class Trace:
         elif milestone := measured(tags, after_training=after_training):
             self.events.add((place, milestone))
 
-    def _settle_prediction(self, place: Place, tags: Tag) -> None:
-        if Tag.TEST in tags:
+    def _settle_prediction(self, place: Place, tags: Tags) -> None:
+        if tags & Tag.TEST:
             self.events.add((place, Milestone.PREDICTED_TEST_LABELS))
         elif not tags & SIDES and tags & (Tag.DATA | Tag.UNKNOWN):
             self.guesses.add(place)
@@ -166,12 +191,12 @@ class Trace:
             self.muted = before
 
 
-def measured(tags: Tag, *, after_training: bool) -> Milestone | None:
+def measured(tags: Tags, *, after_training: bool) -> Milestone | None:
     """Return which loss a metric on data with these tags is, if it is one."""
     if not tags & _JUDGEABLE:
         return None
-    if Tag.HELDOUT in tags:
+    if tags & Tag.HELDOUT:
         return Milestone.TESTING_LOSS
-    if Tag.TRAIN in tags:
+    if tags & Tag.TRAIN:
         return Milestone.TRAINING_LOSS
-    return Milestone.TESTING_LOSS if Tag.TEST in tags or after_training else None
+    return Milestone.TESTING_LOSS if tags & Tag.TEST or after_training else None

@@ -7,7 +7,7 @@ width are bounded, so that no program can make the finder's own work grow.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Flag, auto
+from enum import IntEnum
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -16,51 +16,54 @@ if TYPE_CHECKING:
 
     from reward_server.instrument.origins import Class, Function
 
+Tags = int
 _MAX_DEPTH = 3
 _MAX_WIDTH = 16
 
 
-class Tag(Flag):
-    """One fact about a value."""
+class Tag(IntEnum):
+    """One fact about a value; a set of them is the sum of its bits, which is fast."""
 
-    DATA = auto()
-    TRAIN = auto()
-    HELDOUT = auto()
-    TEST = auto()
-    PREDICTION = auto()
-    UNKNOWN = auto()
-    RESIDUAL = auto()
-    REDUCED = auto()
-    LOSS = auto()
-    METRIC = auto()
-    MODEL = auto()
-    NETWORK = auto()
-    TRANSFORMER = auto()
-    SPLITTER = auto()
-    TRAINER = auto()
-    LOSS_FUNCTION = auto()
-    OPTIMIZER = auto()
-    HISTORY = auto()
-    FILE = auto()
-    ARCHIVE = auto()
-    FILE_PATH = auto()
+    DATA = 1 << 0
+    TRAIN = 1 << 1
+    HELDOUT = 1 << 2
+    TEST = 1 << 3
+    PREDICTION = 1 << 4
+    UNKNOWN = 1 << 5
+    RESIDUAL = 1 << 6
+    REDUCED = 1 << 7
+    LOSS = 1 << 8
+    METRIC = 1 << 9
+    MODEL = 1 << 10
+    NETWORK = 1 << 11
+    TRANSFORMER = 1 << 12
+    SPLITTER = 1 << 13
+    TRAINER = 1 << 14
+    LOSS_FUNCTION = 1 << 15
+    OPTIMIZER = 1 << 16
+    HISTORY = 1 << 17
+    FILE = 1 << 18
+    ARCHIVE = 1 << 19
+    FILE_PATH = 1 << 20
+    ELSEWHERE = 1 << 21
 
 
-NO_TAGS = Tag(0)
-SIDES = Tag.TRAIN | Tag.HELDOUT | Tag.TEST
-FLOWING = (
-    SIDES | Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN | Tag.RESIDUAL | Tag.REDUCED
+NO_TAGS: Tags = 0
+SIDES: Tags = Tag.TRAIN | Tag.HELDOUT | Tag.TEST
+PLACES: Tags = SIDES | Tag.ELSEWHERE
+FLOWING: Tags = (
+    PLACES | Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN | Tag.RESIDUAL | Tag.REDUCED
     | Tag.LOSS | Tag.METRIC
 )  # fmt: skip
-GUESSABLE = Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN
-ESTIMATOR = Tag.MODEL | Tag.NETWORK
+GUESSABLE: Tags = Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN
+ESTIMATOR: Tags = Tag.MODEL | Tag.NETWORK
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """What is known of one value: its tags, its qualified name, its parts, its definition."""
 
-    tags: Tag = NO_TAGS
+    tags: Tags = NO_TAGS
     path: str = ""
     items: tuple[Value, ...] = ()
     each: Value | None = None
@@ -68,13 +71,13 @@ class Value:
     instance: Class | None = None
     depth: int = 0
 
-    def has(self, tags: Tag) -> bool:
+    def has(self, tags: Tags) -> bool:
         """Tell whether any of these tags is known of this value."""
         return bool(self.tags & tags)
 
-    def tagged(self, tags: Tag) -> Value:
+    def tagged(self, tags: Tags) -> Value:
         """Return this value with more tags."""
-        return self if tags in self.tags else replace(self, tags=self.tags | tags)
+        return self if not tags & ~self.tags else replace(self, tags=self.tags | tags)
 
     def element(self) -> Value:
         """Return what iterating over this value or taking one item of it gives."""
@@ -106,7 +109,7 @@ def iterable(each: Value) -> Value:
     return Value(each.tags, each=each, depth=each.depth + 1)
 
 
-def union(values: Iterable[Value]) -> Tag:
+def union(values: Iterable[Value]) -> Tags:
     """Return every tag that any of the values has."""
     tags = NO_TAGS
     for value in values:

@@ -57,7 +57,7 @@ def objection(code: str, markers: Sequence[Marker]) -> str | None:
         name = _unused_name(code)
         changed = insert_markers(copy, markers, name)
         compile(changed, "<program>", "exec", dont_inherit=True)
-        same = _dump(strip_markers(changed, name)) == _dump(original)
+        same = _same(strip_markers(changed, name), original)
     except (SyntaxError, ValueError, OverflowError):
         return "the program with its markers does not compile"
     except (RecursionError, MemoryError):
@@ -65,8 +65,26 @@ def objection(code: str, markers: Sequence[Marker]) -> str | None:
     return None if same else "the program without its markers is not the original"
 
 
-def _dump(tree: ast.Module) -> str:
-    return ast.dump(tree, include_attributes=True)
+def _same(first: ast.AST, second: ast.AST) -> bool:
+    """Compare two trees as their dumps would, positions included, at any depth."""
+    stack: list[tuple[object, object]] = [(first, second)]
+    while stack:
+        left, right = stack.pop()
+        if left is right:
+            continue
+        if type(left) is not type(right):
+            return False
+        if isinstance(left, ast.AST):
+            if vars(left).keys() != vars(right).keys():
+                return False
+            stack.extend(zip(vars(left).values(), vars(right).values(), strict=True))
+        elif isinstance(left, list) and isinstance(right, list):
+            if len(left) != len(right):
+                return False
+            stack.extend(zip(left, right, strict=True))
+        elif repr(left) != repr(right):
+            return False
+    return True
 
 
 def _unused_name(code: str) -> str:

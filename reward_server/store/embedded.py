@@ -145,16 +145,22 @@ def _leave(place: Place, users: IO[bytes]) -> None:
 def _running(place: Place) -> _Postmaster | None:
     try:
         lines = (place.pgdata / "postmaster.pid").read_text().splitlines()
-        # The number may meanwhile belong to another process; only a live postmaster of
-        # this cluster has the cluster as its working directory.
-        is_ours = Path(f"/proc/{int(lines[0])}/cwd").samefile(place.pgdata)
+        is_alive = _is_postmaster(int(lines[0]), place)
     except (OSError, ValueError, IndexError):
         return None
-    if not is_ours:
+    if not is_alive:
         return None
     lines += [""] * (8 - len(lines))
     socket_dir = Path(lines[4]) if lines[4] else None
     return _Postmaster(socket_dir, is_ready=lines[7].strip() == "ready")
+
+
+def _is_postmaster(pid: int, place: Place) -> bool:
+    # The number may meanwhile belong to another process. A command line can be read by all;
+    # the working directory of another account's process takes a capability that root in a
+    # container lacks.
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return words[1:3] == [b"-D", os.fsencode(place.pgdata)]
 
 
 def _wait_until_ready(place: Place) -> Path:
@@ -166,15 +172,18 @@ def _wait_until_ready(place: Place) -> Path:
         if postmaster.is_ready and postmaster.socket_dir is not None:
             return postmaster.socket_dir
         time.sleep(_POLL_SECONDS)
+    _stop(place)
     raise _unable(place, "Postgres does not become ready")
 
 
 def _start(place: Place) -> None:
     if not (place.pgdata / "PG_VERSION").exists():
         _initialise(place)
-    (place.pgdata / "postmaster.pid").unlink(missing_ok=True)
+    for stale in (place.pgdata / "postmaster.pid", *place.home.glob(".s.PGSQL.*")):
+        stale.unlink(missing_ok=True)
     settings = _SETTINGS | {"unix_socket_directories": str(_socket_dir(place))}
-    options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    options = ["-D", str(place.pgdata)]
+    options += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     command = ["pg_ctl", "start", "-w", "-t", str(_STOP_SECONDS), "-l", "log", "-o"]
     deadline = time.monotonic() + _START_SECONDS
     _put_logs_aside(place)

@@ -102,7 +102,7 @@ def _describe(card: Card, prepared: Path, source: Source) -> manifests.Manifest:
 
 def _set_modes(prepared: Path) -> None:
     for path in prepared.rglob("*"):
-        is_private = path.relative_to(prepared).parts[0] == "private"
+        is_private = path.relative_to(prepared).parts[0] != "public"
         if path.is_dir():
             path.chmod(0o700 if is_private else 0o755)
         else:

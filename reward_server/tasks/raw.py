@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import zipfile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from reward_server.errors import SetupError
+from reward_server.tasks.tables import parse_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    import pandas as pd
 
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -39,8 +39,7 @@ def read_raw(raw: Path, name: str, archives: Iterable[str] = ()) -> bytes:
 
 def read_raw_csv(raw: Path, name: str, archives: Iterable[str] = ()) -> pd.DataFrame:
     """Return a raw table with floats exactly as they are written."""
-    data = read_raw(raw, name, archives)
-    return pd.read_csv(io.BytesIO(data), float_precision="round_trip")
+    return parse_csv(read_raw(raw, name, archives))
 
 
 def read_raw_tree(raw: Path, name: str, suffix: str) -> Iterator[tuple[PurePosixPath, bytes]]:

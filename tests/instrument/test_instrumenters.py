@@ -7,11 +7,13 @@ from corpus import PROGRAMS
 
 from reward_server.children import ChildPool
 from reward_server.errors import InfrastructureError
+from reward_server.instrument import child
 from reward_server.instrument.off import OffInstrumenter
 from reward_server.instrument.process import StaticInstrumenter
 from reward_server.model import ErrorKind, Failure, Instrumentation, Marker, Milestone, Program
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import AsyncIterator
 
 CODE = next(path for path in PROGRAMS if path.stem == "pizza_flat").read_text()
@@ -97,7 +99,8 @@ ODD = {
     "deep but runnable": "x = " + "(" * 80 + "1" + ")" * 80 + "\ny = 1" + "+1" * 900,
     "many functions": "".join(f"def f{i}(x): return f{i + 1}(x)\n" for i in range(5000)),
     "one name in itself": "x = [1]\n" + "x = [x, x, x]\n" * 5000,
-    "many classes": "class A0: pass\n" + "".join(f"class A{i + 1}(A{i}): pass\n" for i in range(3000)),
+    "many classes": "class A0: pass\n"
+    + "".join(f"class A{i + 1}(A{i}): pass\n" for i in range(3000)),
 }
 
 
@@ -139,3 +142,15 @@ async def test_markers_of_others_are_checked(static: StaticInstrumenter) -> None
     refused = await static.parser.check("x = 1", [good, bad])
     assert refused.markers == ()
     assert refused.reason is not None
+
+
+def test_a_fault_of_the_finder_costs_the_markers_and_not_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: ast.Module) -> tuple[Marker, ...]:
+        raise KeyError
+
+    monkeypatch.setattr(child, "find_markers", fail)
+    monkeypatch.setattr(child.sys, "setrecursionlimit", lambda _: None)
+    answer = child.answer({"find": True}, b"x = 1")
+    assert answer == {"markers": [], "reason": "the static finder stage failed"}

@@ -42,21 +42,29 @@ def at(line: int, column: int, milestone: int = 2) -> Marker:
 
 @pytest.mark.parametrize(
     "place",
-    [(2, 0), (3, 0), (5, 0), (9, 4 + 4), (9, 8), (15, 0), (21, 4), (21, 11), (23, 4), (26, 8)],
-)
+    [(2, 0), (3, 0), (5, 0), (10, 8), (13, 0), (15, 0), (16, 4), (20, 0), (21, 4), (21, 11),
+     (23, 4), (24, 0), (26, 8)],
+)  # fmt: skip
 def test_markers_may_follow_a_complete_statement(place: tuple[int, int]) -> None:
-    tree = ast.parse(CODE)
-    exists = any(
-        (node.lineno, node.col_offset) == place
-        for node in ast.walk(tree)
-        if isinstance(node, ast.stmt)
-    )
-    assert verify(CODE, [at(*place)]) is exists
+    assert objection(CODE, [at(*place)]) is None
 
 
 @pytest.mark.parametrize(
     "place",
-    [(1, 0), (6, 4), (7, 4), (8, 8), (11, 8), (14, 4), (17, 8), (19, 8), (3, 1), (4, 0), (99, 0)],
+    [
+        (1, 0),
+        (6, 4),
+        (7, 4),
+        (8, 8),
+        (9, 4),
+        (11, 8),
+        (14, 4),
+        (17, 8),
+        (19, 8),
+        (3, 1),
+        (4, 0),
+        (99, 0),
+    ],
 )
 def test_markers_may_not_stand_elsewhere(place: tuple[int, int]) -> None:
     assert objection(CODE, [at(*place)]) is not None

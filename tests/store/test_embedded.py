@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +29,14 @@ from pathlib import Path
 from reward_server.store.embedded import embedded_postgres
 with embedded_postgres(Path(sys.argv[1])):
     os.kill(os.getpid(), 9)
+"""
+
+_CLEAN_SERVER = """
+import sys
+from pathlib import Path
+from reward_server.store.embedded import embedded_postgres
+with embedded_postgres(Path(sys.argv[1])) as url:
+    print(url)
 """
 
 
@@ -101,12 +110,19 @@ def test_the_last_to_leave_stops_it(data_dir: Path) -> None:
     assert not pid_file(data_dir).exists()
 
 
-def test_a_stale_pid_file_with_a_recycled_number_does_no_harm(data_dir: Path) -> None:
+def test_stale_files_with_a_recycled_number_do_no_harm(data_dir: Path) -> None:
+    socket_lock = data_dir / "postgres" / ".s.PGSQL.5432.lock"
     with embedded_postgres(data_dir):
-        stale = pid_file(data_dir).read_text().splitlines()
-    pid_file(data_dir).write_text("\n".join([str(os.getpid()), *stale[1:]]))
-    with embedded_postgres(data_dir) as url:
-        assert ask(url, "SELECT 1") == [1]
+        stale = {path: path.read_text() for path in (pid_file(data_dir), socket_lock)}
+    owner = pid_file(data_dir).parent.stat().st_uid
+    with subprocess.Popen(["/bin/sleep", "600"], user=owner) as stranger:
+        try:
+            for path, content in stale.items():
+                path.write_text("\n".join([str(stranger.pid), *content.splitlines()[1:]]))
+            with embedded_postgres(data_dir) as url:
+                assert ask(url, "SELECT 1") == [1]
+        finally:
+            stranger.kill()
 
 
 @pytest.mark.parametrize("name", ["x" * 120, "a b,c'$(d)\"%é"])
@@ -172,6 +188,26 @@ def test_binaries_that_the_account_cannot_reach_are_copied(
     assert (open_dir / "copies").is_dir()
 
 
+_DOCKERS_CAPABILITIES = (
+    "chown,dac_override,fowner,fsetid,kill,setgid,setuid,setpcap,net_bind_service,net_raw,"
+    "sys_chroot,mknod,audit_write,setfcap"
+)
+
+
+@needs_root
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
+def test_root_with_the_capabilities_of_a_docker_container_runs_it(data_dir: Path) -> None:
+    kept = "-all,+" + _DOCKERS_CAPABILITIES.replace(",", ",+")
+    command = ["setpriv", "--bounding-set", kept, "--inh-caps", "-all", sys.executable, "-c"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    for script, code in ((_KILLED_SERVER, -signal.SIGKILL), (_CLEAN_SERVER, 0)):
+        done = subprocess.run(
+            [*command, script, data_dir], check=False, env=environment, timeout=60
+        )
+        assert done.returncode == code
+    assert not pid_file(data_dir).exists()
+
+
 _ORDINARY = 65534
 _SYSTEM_PYTHON = Path(f"/usr/bin/python3.{sys.version_info.minor}")
 
@@ -181,13 +217,8 @@ _SYSTEM_PYTHON = Path(f"/usr/bin/python3.{sys.version_info.minor}")
 def test_an_ordinary_user_runs_it_as_himself(data_dir: Path) -> None:
     data_dir.mkdir()
     os.chown(data_dir, _ORDINARY, _ORDINARY)
-    script = (
-        "import sys; from pathlib import Path;"
-        "from reward_server.store.embedded import embedded_postgres\n"
-        "with embedded_postgres(Path(sys.argv[1])) as url: print(url)"
-    )
     done = subprocess.run(
-        [_SYSTEM_PYTHON, "-B", "-c", script, data_dir],
+        [_SYSTEM_PYTHON, "-B", "-c", _CLEAN_SERVER, data_dir],
         check=False,
         user=_ORDINARY,
         group=_ORDINARY,

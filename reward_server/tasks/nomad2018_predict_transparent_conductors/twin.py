@@ -81,7 +81,7 @@ def _energies(rng: np.random.Generator, materials: pd.DataFrame) -> Numbers:
     log_formation = 0.04 + 0.08 * indium + instability * aluminium * (1 - aluminium) * 0.9
     log_energies = np.column_stack([log_formation, log_gap])
     noise = rng.normal(size=log_energies.shape) * np.array([0.02, 0.06])
-    return np.expm1((log_energies + noise).clip(0.001)).round(4)
+    return np.asarray(np.expm1((log_energies + noise).clip(0.001)).round(4))
 
 
 def _write(raw: Path, side: str, materials: pd.DataFrame, rng: np.random.Generator) -> None:
@@ -95,7 +95,8 @@ def _write(raw: Path, side: str, materials: pd.DataFrame, rng: np.random.Generat
 def _geometries(
     side: str, table: pd.DataFrame, rng: np.random.Generator
 ) -> Iterator[tuple[str, bytes]]:
-    for material in table.to_dict("records"):
+    for row in table.to_dict("records"):
+        material = {str(name): value for name, value in row.items()}
         cell = _cell(material)
         atoms = int(material["number_of_total_atoms"])
         metals = 2 * atoms // 5
@@ -124,7 +125,7 @@ def _xyz(cell: Numbers, places: Numbers, names: list[str]) -> str:
     lines = ["#" + "=" * 55, f"# a made-up crystal of {len(names)} atoms", "#" + "=" * 55]
     lines += ["lattice_vector {:.7f} {:.7f} {:.7f}".format(*vector) for vector in cell]
     lines += [
-        "atom {:.7f} {:.7f} {:.7f} {}".format(*place, name)
+        "atom {:.7f} {:.7f} {:.7f} ".format(*place) + name
         for place, name in zip(places, names, strict=True)
     ]
     return "\n".join(lines) + "\n"

@@ -70,9 +70,7 @@ def generate(raw: Path, seed: int, rows: int) -> None:
     received = _outcomes(rng, people, mentions)
     requests = [
         _request(rng, person, mentioned, received=bool(outcome))
-        for person, mentioned, outcome in zip(
-            people.to_dict("records"), mentions, received, strict=True
-        )
+        for person, mentioned, outcome in zip(_rows(people), mentions, received, strict=True)
     ]
     hidden = set(AT_RETRIEVAL)
     test = [{k: v for k, v in request.items() if k not in hidden} for request in requests[rows:]]
@@ -99,6 +97,10 @@ def _people(rng: np.random.Generator, total: int) -> pd.DataFrame:
             "fillers": rng.integers(0, 9, total),
         }
     )
+
+
+def _rows(people: pd.DataFrame) -> list[Fields]:
+    return [{str(name): value for name, value in row.items()} for row in people.to_dict("records")]
 
 
 def _outcomes(
@@ -135,7 +137,7 @@ def _at_request(rng: np.random.Generator, person: Fields) -> Fields:
     subreddits = rng.choice(SUBREDDITS, person["subreddits"], replace=False)
     return {
         "giver_username_if_known": "N/A",
-        "request_id": "t3_" + _letters(rng, 6),
+        "request_id": "t3_" + _letters(rng, 8),
         "request_title": "[REQUEST] " + _fill_in(rng, rng.choice(TITLES)),
         "requester_account_age_in_days_at_request": person["age"],
         "requester_days_since_first_post_on_raop_at_request": person["raop_days"],

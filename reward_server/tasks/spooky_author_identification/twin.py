@@ -41,7 +41,8 @@ STEMS = (
     "dread", "friend", "harm", "joy", "law", "moss", "night", "peace", "rain", "sand", "scorn",
     "smoke", "song", "star", "stone", "age", "ash", "bone", "care", "death", "duty", "faith",
     "fate", "gold", "grace", "heart", "home", "light", "love", "mind", "ocean", "pity", "pride",
-    "reed", "root", "rust", "sea", "shame", "silk", "skill", "sorrow", "spite", "sun", "velvet", "thought", "time", "toil", "truth", "wood", "word", "worth",
+    "reed", "root", "rust", "sea", "shame", "silk", "skill", "sorrow", "spite", "sun", "velvet",
+    "thought", "time", "toil", "truth", "wood", "word", "worth",
 )  # fmt: skip
 ENDINGS = ("less", "ful", "like", "worn", "bound", "ward", "ridden", "touched")
 PLACES = ("beneath", "beyond", "behind", "above", "beside", "within", "against", "toward")

@@ -1,4 +1,4 @@
-import os  #> 1
+import os
 
 print("imported packages")
 print("loaded data")

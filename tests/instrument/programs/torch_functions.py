@@ -42,7 +42,7 @@ def predict(model, loader):
 
 def main():
     train_df = pd.read_csv("train.csv")  #> 2
-    test_df = pd.read_csv("sample_submission.csv")  #> 2
+    test_df = pd.read_csv("sample_submission.csv")
     train_loader = DataLoader(Images(train_df))
     test_loader = DataLoader(Images(test_df))
     model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 4))  #> 3

@@ -1,0 +1,51 @@
+# The whole interface for people: `make serve` and `make test` need nothing but Python 3.11.
+
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8000
+DATA_DIR ?= .data
+VENV := .venv
+SANDBOX_VENV := .venv-sandbox
+RUN := $(VENV)/bin/reward-server
+
+.PHONY: serve test check demo bench lock clean
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+
+serve: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## set up and serve on 127.0.0.1:8000
+	@$(RUN) tasks prepare --missing --twin --data-dir $(DATA_DIR)
+	@exec $(RUN) serve --host $(HOST) --port $(PORT) --data-dir $(DATA_DIR)
+
+test: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## set up and run the tests
+	@$(VENV)/bin/pytest
+
+check: $(VENV)/.dev  ## run all linters
+	@$(VENV)/bin/ruff check
+	@$(VENV)/bin/ruff format --check
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+
+demo: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## score a handful of programs and show the table
+	@$(VENV)/bin/python benchmarks/demo.py
+
+bench: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## measure the walk against bare processes
+	@$(VENV)/bin/python benchmarks/walk.py
+
+lock:  ## write the versions of the programs' packages anew
+	@rm -rf $(SANDBOX_VENV) && $(PYTHON) -m venv $(SANDBOX_VENV)
+	@$(SANDBOX_VENV)/bin/pip install --requirement sandbox_images/cpu/requirements.in
+	@$(SANDBOX_VENV)/bin/pip freeze > sandbox_images/cpu/requirements.txt
+
+clean:  ## remove everything that was set up, the data too
+	@rm -rf $(VENV) $(SANDBOX_VENV) $(DATA_DIR)
+
+$(VENV)/.server: pyproject.toml .ci/setup
+	@.ci/setup server "$(PYTHON)" $(VENV)
+
+$(VENV)/.dev: pyproject.toml .ci/setup
+	@.ci/setup dev "$(PYTHON)" $(VENV)
+
+$(SANDBOX_VENV)/.ready: sandbox_images/cpu/requirements.txt .ci/setup
+	@.ci/setup sandbox "$(PYTHON)" $(SANDBOX_VENV)

