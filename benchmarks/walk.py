@@ -20,16 +20,17 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from server import running_server
 
 from reward_server.sandbox import command
 from reward_server.sandbox.seccomp import build_filter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 ROOT = Path(__file__).parent.parent
 TASK = "spooky-author-identification"
@@ -132,41 +133,6 @@ def post_score(port: int, code: str) -> Callable[[], None]:
     return run
 
 
-@contextmanager
-def running_server(port: int, data_dir: str) -> Iterator[None]:
-    """Serve for as long as the block lasts."""
-    binary = Path(sys.executable).with_name("reward-server")
-    subprocess.run(
-        [binary, "tasks", "prepare", "--missing", "--twin", "--data-dir", data_dir],
-        check=True,
-        stderr=subprocess.DEVNULL,
-    )
-    process = subprocess.Popen(
-        [binary, "serve", "--port", str(port), "--data-dir", data_dir],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        _wait_until_ready(port)
-        yield
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def _wait_until_ready(port: int) -> None:
-    for _ in range(600):
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-            connection.request("GET", "/readyz")
-            if connection.getresponse().status == 200:
-                return
-        except OSError:
-            time.sleep(0.1)
-    sys.exit("the server did not start")
-
-
 def measure(ways: list[Way], rounds: int) -> dict[str, Cost]:
     """Run the ways in turns, some programs each turn, and return the cost of each."""
     walls: dict[str, list[float]] = {way.name: [] for way in ways}
@@ -230,14 +196,11 @@ def measure_program(
     }
 
 
-def show(result: dict[str, object]) -> None:
+def show(result: dict[str, Any]) -> None:
     """Print one program's table."""
     wall, cpu, rate = result["wall_ms"], result["cpu_ms"], result["rate_8_clients"]
-    assert isinstance(wall, dict)
-    assert isinstance(cpu, dict)
-    assert isinstance(rate, dict)
     print(f"\n{result['program']}")
-    print(f"{'':14}{'wall ms':>10}{'× python':>10}{'cpu ms':>10}{'rate/s, 8 clients':>20}")
+    print(f"{'':14}{'wall ms':>10}{'x python':>10}{'cpu ms':>10}{'rate/s, 8 clients':>20}")
     for way in wall:
         ratio = wall[way] / wall["python"]
         shown = f"{rate[way]:.1f}" if way in rate else "-"
@@ -255,11 +218,14 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8765)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, running_server(options.port, f"{name}/data"):
+    with (
+        tempfile.TemporaryDirectory() as name,
+        running_server(Path(name) / "data", options.port) as port,
+    ):
         folder = Path(name) / "programs"
         folder.mkdir(mode=0o755)
         results = [
-            measure_program(title, code, folder, options.port, options.rounds)
+            measure_program(title, code, folder, port, options.rounds)
             for title, code in PROGRAMS.items()
         ]
     for result in results:

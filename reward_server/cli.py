@@ -120,7 +120,7 @@ def _show(answer: Answer) -> None:
 
 
 @solutions_app.command("list")
-def list_solutions(  # noqa: PLR0913 - one option a filter
+def list_solutions(  # noqa: PLR0913, PLR0917 - one option a filter
     task: Annotated[str | None, typer.Option()] = None,
     run: Annotated[str | None, typer.Option()] = None,
     valid: Annotated[bool | None, typer.Option()] = None,

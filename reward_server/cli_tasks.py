@@ -92,7 +92,7 @@ def check(task_id: str, data_dir: DataDir = None) -> None:
 
 
 @tasks_app.command()
-def grade(  # noqa: PLR0913 - one option a part of the question
+def grade(  # noqa: PLR0913, PLR0917 - one option a part of the question
     task_id: Annotated[str | None, typer.Argument(help="The task the file is for.")] = None,
     submission: Annotated[Path | None, typer.Option(help="The file to grade.")] = None,
     answers: Annotated[Path | None, typer.Option(help="Other answers than the task's.")] = None,

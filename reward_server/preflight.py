@@ -6,7 +6,6 @@ import importlib.util
 import os
 import platform
 import socket
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -56,9 +55,6 @@ def _finding(name: str, check: Callable[[Settings], str], settings: Settings) ->
 
 
 def _python(_: Settings) -> str:
-    if sys.version_info < (3, 11):
-        message = f"Python {platform.python_version()} is too old: install Python 3.11 or newer"
-        raise OSError(message)
     return platform.python_version()
 
 

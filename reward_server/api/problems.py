@@ -42,13 +42,24 @@ class Problem(BaseModel):
 class HttpError(Exception):
     """A request error with a status of its own, for what only HTTP can get wrong."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        kind: ErrorKind = ErrorKind.INVALID_REQUEST,
+        *,
+        closes: bool = False,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        self.kind = kind
+        self.closes = closes
 
 
-def respond(kind: ErrorKind, detail: str, status: int | None = None) -> JSONResponse:
+def respond(
+    kind: ErrorKind, detail: str, status: int | None = None, *, closes: bool = False
+) -> JSONResponse:
     """Return the problem document of one error."""
     code = status or _status(kind)
     problem = Problem(
@@ -60,6 +71,8 @@ def respond(kind: ErrorKind, detail: str, status: int | None = None) -> JSONResp
         retryable=_is_retryable(kind),
     )
     headers = {"Retry-After": str(RETRY_SECONDS)} if code in (429, 503) else {}
+    if closes:
+        headers["Connection"] = "close"
     if code == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return JSONResponse(
@@ -100,7 +113,7 @@ def add_handlers(app: FastAPI) -> None:
     async def on_http(_: Request, error: Exception) -> JSONResponse:
         if not isinstance(error, HttpError):
             raise error
-        return respond(ErrorKind.INVALID_REQUEST, error.message, error.status)
+        return respond(error.kind, error.message, error.status, closes=error.closes)
 
     app.add_exception_handler(RequestError, on_kinded)
     app.add_exception_handler(InfrastructureError, on_kinded)

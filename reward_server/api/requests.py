@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
 _LONGEST_WAIT_SECONDS = 86_400
+_DISCARDED_BYTES = 64 << 20
 
 
 def _any_text(value: object) -> str:
@@ -105,8 +106,8 @@ async def read_score_request(request: Request, most_bytes: int) -> ScoreRequest:
     """Read and check the body of a score request.
 
     Raises:
-        RequestError: `too_large` or `invalid_request`.
-        HttpError: 415 for another content type.
+        RequestError: `invalid_request`.
+        HttpError: 413 for a large body, 415 for another content type.
     """
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
@@ -122,13 +123,14 @@ async def read_score_request(request: Request, most_bytes: int) -> ScoreRequest:
 
 async def _read(request: Request, most_bytes: int) -> bytes:
     announced = request.headers.get("content-length", "0")
-    if not announced.isdigit() or int(announced) > most_bytes:
-        _too_large(most_bytes)
+    length = int(announced) if announced.isdigit() else _DISCARDED_BYTES + 1
+    if length > most_bytes:
+        _too_large(most_bytes, closes=length > _DISCARDED_BYTES)
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > most_bytes:
-            _too_large(most_bytes)
+            _too_large(most_bytes, closes=True)
     return bytes(body)
 
 
@@ -169,6 +171,7 @@ def _refuse(message: str) -> NoReturn:
     raise RequestError(ErrorKind.INVALID_REQUEST, message)
 
 
-def _too_large(most_bytes: int) -> NoReturn:
+def _too_large(most_bytes: int, *, closes: bool) -> NoReturn:
+    """Refuse a body; one without an end in sight is cut off rather than discarded."""
     message = f"the body is larger than {most_bytes} bytes"
-    raise RequestError(ErrorKind.TOO_LARGE, message)
+    raise HttpError(413, message, ErrorKind.TOO_LARGE, closes=closes)

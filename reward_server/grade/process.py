@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from reward_server.children import ChildPool, NoAnswerError
-from reward_server.errors import InfrastructureError, SetupError
+from reward_server.errors import InfrastructureError
 from reward_server.model import ErrorKind, Failure, Grade
 from reward_server.tasks.folders import find_folders
 
@@ -48,7 +48,7 @@ class GradedCase(TypedDict):
     """What came out of one folder of a grading vector."""
 
     path: str
-    valid: bool
+    valid: bool | None
     score: float | None
 
 
@@ -148,35 +148,44 @@ def grade_file(folder: Path, submission: Path, answers: Path) -> Grade:
 def grade_cases(directory: Path, folders: Iterable[Path] = ()) -> Iterator[GradedCase]:
     """Grade every case folder below a directory with the grader of its task.
 
-    Raises:
-        SetupError: when a case is of a task that is neither built in nor in the folders.
+    A case folder holds `answers.csv`, a submission, and usually an `expected.json` that names
+    the task and the submission; otherwise the task is the name of the folder above. A case of
+    an unknown task is neither valid nor invalid.
     """
     tasks = find_folders(folders)
     with asyncio.Runner() as runner:
         grader = ProcessGrader()
         try:
-            for expected in sorted(directory.rglob("expected.json")):
-                case, about = expected.parent, json.loads(expected.read_text(encoding="utf-8"))
+            for case in _case_folders(directory):
+                about = _read_about(case / "expected.json")
+                folder = tasks.get(about.get("task", case.parent.name))
+                path = case.relative_to(directory).as_posix()
+                if folder is None:
+                    yield GradedCase(path=path, valid=None, score=None)
+                    continue
                 submission = _read_submission(case / about.get("submission", "submission.csv"))
-                folder = _folder_of(about.get("task", case.parent.name), tasks)
                 answers = case / about.get("answers", "answers.csv")
                 grading = grader.grade_bytes(submission, folder, answers, _FILE_BYTES)
                 grade = runner.run(grading)
-                path = case.relative_to(directory).as_posix()
                 yield GradedCase(path=path, valid=grade.failure is None, score=grade.score)
         finally:
             runner.run(grader.aclose())
 
 
+def _case_folders(directory: Path) -> list[Path]:
+    marks = [*directory.rglob("expected.json"), *directory.rglob("answers.csv")]
+    return sorted({mark.parent for mark in marks})
+
+
+def _read_about(expected: Path) -> dict[str, Any]:
+    about: dict[str, Any] = {}
+    if expected.is_file():
+        about = json.loads(expected.read_text(encoding="utf-8"))
+    return about
+
+
 def _read_submission(path: Path) -> bytes | None:
-    if not path.is_file():
+    if not path.is_file() or path.suffix.lower() != ".csv":
         return None
     with path.open("rb") as file:
         return file.read(_FILE_BYTES + 1)
-
-
-def _folder_of(task_id: str, tasks: dict[str, Path]) -> Path:
-    if task_id not in tasks:
-        message = f"there is no task {task_id}"
-        raise SetupError(message)
-    return tasks[task_id]

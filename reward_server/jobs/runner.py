@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from reward_server.errors import InfrastructureError, RequestError
@@ -17,6 +18,7 @@ from reward_server.store.rows import parse_parent_id
 from reward_server.store.values import JobState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from uuid import UUID
 
@@ -44,6 +46,7 @@ class JobRunner:
         self._queue_limit = queue_limit
         self._max_attempts = max_attempts
         self._group = asyncio.TaskGroup()
+        self._arriving = 0
         self._running: dict[UUID, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
@@ -65,7 +68,7 @@ class JobRunner:
     @property
     def depth(self) -> int:
         """Return how many jobs have not ended."""
-        return len(self._running)
+        return len(self._running) + self._arriving
 
     async def submit(
         self, submission: Submission, body_digest: str, idempotency_key: str | None
@@ -79,13 +82,23 @@ class JobRunner:
         task = self._registry.get(submission.task_id)
         _check_wall(submission, task)
         await self._check_parent(submission)
+        with self._place_in_queue():
+            accepted = await self._store.accept(submission, body_digest, idempotency_key)
+            if accepted.is_new:
+                self._start(accepted.job_id, submission, task)
+        return accepted.job_id
+
+    @contextmanager
+    def _place_in_queue(self) -> Iterator[None]:
+        """Hold a place while a job is being accepted, so that all together stay within bounds."""
         if self.depth >= self._queue_limit:
             message = "the queue is full; try again later"
             raise RequestError(ErrorKind.OVERLOADED, message)
-        accepted = await self._store.accept(submission, body_digest, idempotency_key)
-        if accepted.is_new:
-            self._start(accepted.job_id, submission, task)
-        return accepted.job_id
+        self._arriving += 1
+        try:
+            yield
+        finally:
+            self._arriving -= 1
 
     async def _check_parent(self, submission: Submission) -> None:
         parent = parse_parent_id(submission.parent_id)

@@ -156,12 +156,13 @@ class BubblewrapSandbox:
                 [payload, out_write, err_write],
                 _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
             )
-            await out.ended()
-            await err.ended()
+            data = _read_and_close(artifact)
+            async with asyncio.timeout(_GRACE_SECONDS):
+                await out.ended()
+                await err.ended()
         finally:
             out.close()
             err.close()
-        data = _read_and_close(artifact)
         counted = _difference(before, slot.group.read())
         stderr = err.tail(scanner.finish())
         self._check_ours(report, counted, stderr, output_exceeded=out.exceeded or err.exceeded)
@@ -220,7 +221,7 @@ class BubblewrapSandbox:
     async def aclose(self) -> None:
         """Kill every box and stop."""
         for slot in self._slots:
-            slot.close()
+            await slot.close()
         if self._stage_root is not None:
             shutil.rmtree(self._stage_root, ignore_errors=True)
 

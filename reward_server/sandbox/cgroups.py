@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -158,7 +159,7 @@ class V2Group:
 
 def make_group(slot: int, cores: Iterable[int], root: Path = _ROOT) -> Group:
     """Make the group of a slot in whichever layout this machine lets us use."""
-    name = f"{os.getpid()}-{slot}"
+    name = f"{os.getpid()}-{slot}-{secrets.token_hex(4)}"  # another sandbox may be beside us
     kind = _usable_layout(root)
     return NoGroup() if kind is None else kind(root, name, cores)
 

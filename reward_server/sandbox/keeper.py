@@ -15,6 +15,7 @@ artifact if there is one. A `kill` message ends a run early, a closed socket end
 from __future__ import annotations
 
 import base64
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -76,6 +77,16 @@ def _stage(root: str, sources: dict[str, str]) -> None:
     os.mkdir(f"{root}/public", 0o755)
 
 
+def _kill_children() -> None:
+    """Kill what became ours when its parent died: `bwrap` may be killed half-way through."""
+    with contextlib.suppress(FileNotFoundError):  # a kernel without that file
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            pids = file.read().split()
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+
+
 def _write(path: str, text: str) -> None:
     with open(path, "w", encoding="ascii") as file:
         file.write(text)
@@ -106,7 +117,10 @@ class Keeper:
                 continue
             report, artifact = self._run(json.loads(text), fds)
             rights = [artifact] if artifact is not None else []
-            socket.send_fds(self.channel, [json.dumps(asdict(report)).encode()], rights)
+            try:
+                socket.send_fds(self.channel, [json.dumps(asdict(report)).encode()], rights)
+            except BrokenPipeError:
+                return
             for fd in rights:
                 os.close(fd)
 
@@ -200,6 +214,7 @@ class Keeper:
                 pid, status, usage = os.wait4(-1, 0)
             except ChildProcessError:
                 break
+            _kill_children()
             if pid == child:
                 report.status = os.waitstatus_to_exitcode(status)
             report.cpu_seconds += usage.ru_utime + usage.ru_stime

@@ -76,10 +76,13 @@ class MarkerScanner:
             if end > len(data):
                 break
             milestone = self._tokens.get(data[found:end])
-            if milestone is not None:
+            if milestone is None:
+                clean.append(data[position : found + 1])
+                position = found + 1
+            else:
                 self.reached.append(milestone)
-            clean.append(data[position : found if milestone is not None else end])
-            position = end
+                clean.append(data[position:found])
+                position = end
         keep_from = found if found >= 0 else self._possible_start(data, position)
         clean.append(data[position:keep_from])
         self._held = data[keep_from:]

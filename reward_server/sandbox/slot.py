@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 _MESSAGE_BYTES = 1 << 16
 _START_SECONDS = 30.0
+_END_SECONDS = 5.0
 _KEEPER = Path(__file__).with_name("keeper.py")
+_Answer = tuple[Report, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ class Slot:
         self._staging = staging
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
-        self._report: asyncio.Future[tuple[Report, int | None]] | None = None
+        self._report: asyncio.Future[_Answer] | None = None
+        self._is_closed = False
         self.group = make_group(index, cores)
 
     @property
@@ -68,28 +71,34 @@ class Slot:
                 `sandbox_lost` when it went away or fell silent.
         """
         loop = asyncio.get_running_loop()
-        self._report = loop.create_future()
+        report: asyncio.Future[_Answer] = loop.create_future()
+        self._report = report
+        try:
+            await self._send(request, descriptors)
+            async with asyncio.timeout(deadline_seconds):
+                return await report
+        except OSError as error:
+            _discard(report)
+            await self._stop()
+            message = "the sandbox was lost while the program ran"
+            raise InfrastructureError(ErrorKind.SANDBOX_LOST, message) from error
+        except asyncio.CancelledError:
+            _discard(report)
+            await self._stop()
+            raise
+        finally:
+            self._report = None
+            if self._channel is not None:
+                loop.remove_reader(self._channel)
+
+    async def _send(self, request: Mapping[str, Any], descriptors: list[int]) -> None:
         try:
             channel = await self._ready_channel()
-            number = channel.fileno()
-            loop.add_reader(number, self._on_report, channel)
+            asyncio.get_running_loop().add_reader(channel, self._on_report, channel)
             socket.send_fds(channel, [json.dumps(request).encode()], descriptors)
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
-        try:
-            async with asyncio.timeout(deadline_seconds):
-                return await self._report
-        except (OSError, TimeoutError) as error:
-            self.kill()
-            message = "the sandbox was lost while the program ran"
-            raise InfrastructureError(ErrorKind.SANDBOX_LOST, message) from error
-        except asyncio.CancelledError:
-            self.kill()
-            raise
-        finally:
-            self._report = None
-            loop.remove_reader(number)
 
     def interrupt(self) -> None:
         """Ask the keeper to end the present run."""
@@ -117,33 +126,32 @@ class Slot:
             report.set_result((Report(**json.loads(text)), artifact))
 
     async def _ready_channel(self) -> socket.socket:
-        if self._channel is not None:
-            return self._channel
+        if self._is_closed:
+            message = "the sandbox has been closed"
+            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
+        if self._channel is not None and self._process is not None:
+            if self._process.poll() is None:
+                return self._channel
+            await self._stop()
         try:
-            self._channel = await asyncio.to_thread(self._start)
+            return await self._start()
         except (OSError, subprocess.SubprocessError) as error:
-            self.kill()
+            await self._stop()
             message = "the sandbox could not be started"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
-        return self._channel
 
-    def _start(self) -> socket.socket:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    async def _start(self) -> socket.socket:
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel.setblocking(False)  # noqa: FBT003 - the name of the method says it
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", _KEEPER, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        ours.settimeout(_START_SECONDS)
-        ours.send(json.dumps(self._config()).encode())
-        if ours.recv(16) != b"ready":
-            ours.close()
+            self._process = _spawn_keeper(theirs.fileno())
+        self._channel.send(json.dumps(self._config()).encode())
+        async with asyncio.timeout(_START_SECONDS):
+            answer = await asyncio.get_running_loop().sock_recv(self._channel, 16)
+        if answer != b"ready":
             message = "the keeper ended at its start"
             raise OSError(message)
-        ours.setblocking(False)  # noqa: FBT003 - the name of the method says it
-        return ours
+        return self._channel
 
     def _config(self) -> dict[str, Any]:
         staging = self._staging
@@ -160,17 +168,45 @@ class Slot:
         """Start the keeper now instead of at the first program."""
         await self._ready_channel()
 
-    def kill(self) -> None:
-        """End the keeper and with it the box; the next run starts a new one."""
+    async def _stop(self) -> None:
+        """End the keeper, which ends its box first; the next run starts a new one."""
         process, channel = self._process, self._channel
         self._process = self._channel = None
-        if channel is not None:
+        if channel is not None:  # the number may be another's as soon as it is closed
+            asyncio.get_running_loop().remove_reader(channel)
             channel.close()
         if process is not None:
-            process.kill()
-            process.wait()
+            await asyncio.shield(asyncio.to_thread(_await_end, process))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End the keeper and take its group away."""
-        self.kill()
+        self._is_closed = True
+        if self._report is not None and not self._report.done():
+            self._report.set_exception(ConnectionResetError("the sandbox was closed"))
+        await self._stop()
         self.group.remove()
+
+
+def _spawn_keeper(channel: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", _KEEPER, str(channel)],
+        pass_fds=[channel],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _discard(report: asyncio.Future[_Answer]) -> None:
+    """Close the artifact of an answer that came but was not taken."""
+    if report.done() and not report.cancelled() and report.exception() is None:
+        artifact = report.result()[1]
+        if artifact is not None:
+            os.close(artifact)
+
+
+def _await_end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

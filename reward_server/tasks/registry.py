@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 
 class Registry:
-    """Looks tasks up by id; prepared data is found again at every question."""
+    """Looks tasks up by id; data that is prepared anew is noticed by its manifest."""
 
     def __init__(self, data_dir: Path, folders: Iterable[Path] = ()) -> None:
         self._data_dir = data_dir
         self._folders = find_folders(folders)
+        self._loaded: dict[str, tuple[tuple[int, int], Task]] = {}
         self._cards = {task_id: read_card(path) for task_id, path in self._folders.items()}
 
     def cards(self) -> tuple[Card, ...]:
@@ -48,11 +49,19 @@ class Registry:
             RequestError: `unknown_task` when it is not known or not prepared.
             SetupError: when its manifest is damaged.
         """
-        folder = self.folder(task_id)
-        prepared = self._prepared(task_id)
-        if not (prepared / NAME).is_file():
+        self.folder(task_id)
+        try:
+            status = (self._prepared(task_id) / NAME).stat()
+        except FileNotFoundError:
             message = "the task is known but not prepared on this server"
-            raise RequestError(ErrorKind.UNKNOWN_TASK, message)
+            raise RequestError(ErrorKind.UNKNOWN_TASK, message) from None
+        version = status.st_ino, status.st_mtime_ns
+        if task_id not in self._loaded or self._loaded[task_id][0] != version:
+            self._loaded[task_id] = version, self._load(task_id)
+        return self._loaded[task_id][1]
+
+    def _load(self, task_id: str) -> Task:
+        folder, prepared = self._folders[task_id], self._prepared(task_id)
         manifest, card = read_manifest(prepared), self._cards[task_id]
         return Task(
             card=card,

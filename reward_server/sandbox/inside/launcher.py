@@ -95,16 +95,29 @@ def _marker(statement, name, milestone, column):
 def _marker_function(tokens, file):
     """Make the function that reports a milestone, once, from a place compiled in for it."""
     get_frame, write = sys._getframe, os.write  # noqa: SLF001 - there is no public way
-    channel = os.dup(2)
+    stat, stream = os.fstat, os.fstat(2)
+    channels = (os.dup2(2, os.sysconf("SC_OPEN_MAX") - 1, inheritable=False), 2)
+
+    def report(token):
+        for channel in channels:
+            try:
+                now = stat(channel)
+                if (now.st_dev, now.st_ino) == (stream.st_dev, stream.st_ino):
+                    return write(channel, token)
+            except OSError:  # the program shut it: its right, and no reason to fail it
+                continue
+        return 0
 
     def reached(milestone):
-        if milestone not in tokens:
+        token = tokens.get(milestone)
+        if token is None:
             return
         frame = get_frame(1)
         positions = list(frame.f_code.co_positions())
         column = positions[frame.f_lasti // 2][2]
-        if frame.f_code.co_filename == file and column and column >= _FIRST_COLUMN:
-            write(channel, tokens.pop(milestone))
+        is_compiled_in = frame.f_code.co_filename == file and column and column >= _FIRST_COLUMN
+        if is_compiled_in and report(token):
+            tokens.pop(milestone, None)
 
     return reached
 
@@ -129,7 +142,7 @@ def _become_main(file):
     return main.__dict__
 
 
-def _run(started_ns):
+def _prepare(started_ns):
     payload = _read_payload()
     _hand_over(started_ns, payload["folders"])
     _limit(payload["limits"])
@@ -137,9 +150,13 @@ def _run(started_ns):
     with open(file, "w", encoding="utf-8", newline="") as written:
         written.write(payload["code"])
     sys.stdout.reconfigure(line_buffering=True)
-    namespace = _become_main(file)
+    return _compile(payload, file), _become_main(file)
+
+
+def _run(started_ns):
     try:
-        exec(_compile(payload, file), namespace)  # noqa: S102 - this is the box
+        code, namespace = _prepare(started_ns)
+        exec(code, namespace)  # noqa: S102 - this is the box
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - shown as the interpreter would show it

@@ -1,0 +1,204 @@
+"""Has a handful of programs scored at once by a server of its own, and shows what came back.
+
+Good programs of two tasks stand beside one program of the third with one slip each: a slip
+in every step, so that the seven milestones can be seen. Ends with 1 when an outcome is not
+the expected one.
+
+    .venv/bin/python benchmarks/demo.py [--data-dir DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from server import running_server
+
+from trainer_client.client import RewardClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trainer_client.client import Answer
+
+PROGRAMS = Path(__file__).parent / "programs"
+PIZZA = "random-acts-of-pizza"
+NOMAD = "nomad2018-predict-transparent-conductors"
+SPOOKY = "spooky-author-identification"
+LADDERS = (
+    ("pizza constant", "pizza linear", "pizza boosted"),
+    ("nomad constant", "nomad linear", "nomad boosted"),
+)
+PROSE = "I would count the words of each author and fit a logistic regression to them."
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A submission of ours, and what must become of it."""
+
+    name: str
+    task_id: str
+    fields: dict[str, object]
+    error: str | None = None
+    milestones: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """One mistake in the program that is otherwise right, and how far it lets it come."""
+
+    name: str
+    right: str
+    wrong: str
+    milestones: int | None
+    error: str = "nonzero_exit"
+    fields: dict[str, object] = field(default_factory=dict)
+
+    def entry(self, code: str) -> Entry:
+        """Return the program with this mistake."""
+        if code.count(self.right) != 1:
+            sys.exit(f"{self.right!r} does not stand in the program exactly once")
+        fields = {"code": code.replace(self.right, self.wrong), **self.fields}
+        return Entry(f"spooky {self.name}", SPOOKY, fields, self.error, self.milestones)
+
+
+SLIPS = (
+    Slip("missing package", "import pandas as pd", "import pandas as pd\nimport spacy_fast", 0),
+    Slip("wrong path", "prepared/public", "input", 1),
+    Slip("bad argument", "C=3.0", "strength=3.0", 2),
+    Slip("fit fails", "fit(fit_words, y_fit)", "fit(fit_words, y_held)", 3),
+    Slip("loss fails", "log_loss(y_fit, model", "log_loss(y_held, model", 4),
+    Slip("validation fails", "predict_proba(held_words)", "predict_proba(X_held)", 5),
+    Slip("prediction fails", "predict_proba(test_words)", 'predict_proba(test["text"])', 6),
+    Slip("wrong file", "./submission.csv", "./predictions.csv", 7, "no_submission"),
+    Slip("wrong column", '"id", test', '"key", test', 7, "invalid_submission"),
+    Slip("open bracket", "fit(fit_words, y_fit)", "fit(fit_words, y_fit", 0, "syntax_error"),
+    Slip("never ends", "model.fit(fit_words, y_fit)", "while True: pass", None, "timeout",
+         {"wall_seconds": 3}),
+)  # fmt: skip
+
+
+def read_entries() -> list[Entry]:
+    """Return what the demo posts, the slowest programs first."""
+    ladders = [
+        Entry(name, task_id, {"code": (PROGRAMS / f"{name.replace(' ', '_')}.py").read_text()})
+        for task_id, names in zip((PIZZA, NOMAD), LADDERS, strict=True)
+        for name in names
+    ]
+    code = (PROGRAMS / "spooky_linear.py").read_text()
+    completion = f"{PROSE}\n\n```python\n{code}```\n"
+    return [
+        *reversed(ladders),
+        Entry("spooky linear", SPOOKY, {"completion": completion}, milestones=7),
+        *(slip.entry(code) for slip in SLIPS),
+        Entry("spooky prose only", SPOOKY, {"completion": PROSE}, "no_code", 0),
+    ]
+
+
+def score_all(port: int, entries: list[Entry], console: Console) -> dict[str, Answer]:
+    """Post all entries at once and return the answers by name."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    answers: dict[str, Answer] = {}
+    with (
+        RewardClient(f"http://127.0.0.1:{port}") as client,
+        ThreadPoolExecutor(len(entries)) as pool,
+        Progress(*columns, TimeElapsedColumn(), console=console) as progress,
+    ):
+        bar = progress.add_task("scoring", total=len(entries))
+        names = {
+            pool.submit(client.score, entry.task_id, run_id="demo", **entry.fields): entry.name
+            for entry in entries
+        }
+        for done in as_completed(names):
+            answers[names[done]] = done.result()
+            progress.update(bar, advance=1, description=f"scored {names[done]}")
+        progress.update(bar, description="scored all")
+    return answers
+
+
+def build_table(entries: list[Entry], answers: dict[str, Answer]) -> Table:
+    """Return the outcome of every entry, the best of each task first."""
+    table = Table(title="What the programs earned", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("program", no_wrap=True)
+    table.add_column("outcome", no_wrap=True)
+    for name in ("milestones", "reward", "score", "seconds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    by_reward = sorted(entries, key=lambda entry: -answers[entry.name]["reward"])
+    for number, task_id in enumerate((PIZZA, NOMAD, SPOOKY)):
+        if number:
+            table.add_section()
+        for entry in by_reward:
+            if entry.task_id == task_id:
+                table.add_row(*_cells(entry.name, answers[entry.name]))
+    return table
+
+
+def _cells(name: str, answer: Answer) -> Iterator[str]:
+    score, error = answer["score"], answer["error"]
+    yield name
+    yield f"[red]{error['kind']}" if error else f"[green]{answer['status']}"
+    yield f"{len(answer['milestones'])}/7"
+    yield f"{answer['reward']:.4f}"
+    yield "" if score is None else f"{score:.4f}"
+    yield f"{answer['duration_seconds']:.1f}"
+
+
+def find_surprises(entries: list[Entry], answers: dict[str, Answer]) -> Iterator[str]:
+    """Say of every outcome that is not the expected one what is wrong with it."""
+    for entry in entries:
+        answer = answers[entry.name]
+        kind, reached = answer["error"] and answer["error"]["kind"], len(answer["milestones"])
+        if kind != entry.error:
+            yield f"{entry.name}: {kind or 'scored'}, expected {entry.error or 'scored'}"
+        if entry.milestones not in (None, reached):
+            yield f"{entry.name}: {reached} milestones, expected {entry.milestones}"
+        if answer["score"] is None and answer["reward"] != round(-10 + 0.1 * reached, 10):
+            yield f"{entry.name}: {answer['reward']} for {reached} milestones"
+    for ladder in LADDERS:
+        rewards = [answers[name]["reward"] for name in ladder]
+        if not rewards[0] < rewards[1] < rewards[2]:
+            yield f"{' < '.join(ladder)} does not hold: {rewards}"
+
+
+@contextmanager
+def data_folder(given: Path | None) -> Iterator[Path]:
+    """Give the folder asked for, or one that is gone afterwards."""
+    if given is not None:
+        yield given
+        return
+    with tempfile.TemporaryDirectory(prefix="reward-server-demo-") as name:
+        folder = Path(name)
+        # Postgres runs as another account under root, and must reach its folder.
+        folder.chmod(0o755)
+        yield folder
+
+
+def main() -> int:
+    """Score the programs, show the table and tell whether all is as expected."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data-dir", type=Path, help="where data is kept (default: nowhere)")
+    options = parser.parse_args()
+    console, entries = Console(), read_entries()
+    with data_folder(options.data_dir) as folder:
+        console.print("preparing data and starting a server")
+        with running_server(folder.resolve()) as port:
+            answers = score_all(port, entries, console)
+    console.print(build_table(entries, answers))
+    surprises = list(find_surprises(entries, answers))
+    for surprise in surprises:
+        console.print(f"[red]unexpected[/] {surprise}")
+    return 1 if surprises else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""Boosted trees on composition by space group, averaged over folds and seeds."""
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+from sklearn.metrics import root_mean_squared_error
+from sklearn.model_selection import KFold
+
+DATA = "/workdir/nomad2018-predict-transparent-conductors/prepared/public"
+ENERGIES = ["formation_energy_ev_natom", "bandgap_energy_ev"]
+SEEDS = 2
+train = pd.read_csv(f"{DATA}/train.csv")
+test = pd.read_csv(f"{DATA}/test.csv")
+
+
+def describe(materials: pd.DataFrame) -> pd.DataFrame:
+    """Return the composition with its products, and one column per space group."""
+    features = materials.drop(columns=["id", *ENERGIES], errors="ignore")
+    for first, second in (("al", "ga"), ("al", "in"), ("ga", "in")):
+        product = materials[f"percent_atom_{first}"] * materials[f"percent_atom_{second}"]
+        features[f"{first}_{second}"] = product
+    for group in (12, 33, 167, 194, 206, 227):
+        features[f"group_{group}"] = (materials["spacegroup"] == group).astype(int)
+    return features
+
+
+X, X_test = describe(train), describe(test)
+submission = test[["id"]].copy()
+for energy in ENERGIES:
+    y = np.log1p(train[energy])
+    held, prediction = np.zeros(len(X)), np.zeros(len(X_test))
+    for seed in range(SEEDS):
+        for inner, outer in KFold(5, shuffle=True, random_state=seed).split(X):
+            model = lgb.LGBMRegressor(
+                n_estimators=800,
+                learning_rate=0.03,
+                num_leaves=12,
+                min_child_samples=8,
+                subsample=0.8,
+                subsample_freq=1,
+                colsample_bytree=0.7,
+                random_state=seed,
+                n_jobs=1,
+                verbose=-1,
+            )
+            model.fit(X.iloc[inner], y.iloc[inner])
+            held[outer] += model.predict(X.iloc[outer]) / SEEDS
+            prediction += model.predict(X_test) / (5 * SEEDS)
+            loss = root_mean_squared_error(y.iloc[inner], model.predict(X.iloc[inner]))
+        print(f"{energy}, seed {seed}: training loss {loss:.4f}")
+    print(f"{energy}: validation loss {root_mean_squared_error(y, held):.4f}")
+    submission[energy] = np.expm1(prediction).clip(0)
+submission.to_csv("submission.csv", index=False)

@@ -1,0 +1,86 @@
+"""A server of our own for as long as a script needs it, with twins where data is missing."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent.parent
+COMMAND = Path(sys.executable).with_name("reward-server")
+START_SECONDS = 120.0
+
+
+@contextmanager
+def running_server(data_dir: Path, port: int | None = None) -> Iterator[int]:
+    """Serve on loopback for as long as the block lasts, and give the port."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    port = port or _free_port()
+    with tempfile.TemporaryFile() as log:
+        _prepare_twins(data_dir)
+        process = subprocess.Popen(
+            [COMMAND, "serve", "--port", str(port), "--data-dir", data_dir],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            if not _becomes_ready(process, port):
+                log.seek(0)
+                sys.exit(f"the server did not start:\n{log.read().decode(errors='replace')}")
+            yield port
+        finally:
+            _stop(process)
+
+
+def _prepare_twins(data_dir: Path) -> None:
+    line = [COMMAND, "tasks", "prepare", "--missing", "--twin", "--data-dir", data_dir]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"the tasks could not be prepared:\n{done.stderr}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _becomes_ready(process: subprocess.Popen[bytes], port: int) -> bool:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        if _is_ready(port):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def _is_ready(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(60)
+    finally:
+        process.kill()
+        process.wait()

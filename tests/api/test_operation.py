@@ -1,0 +1,207 @@
+"""The server as its operator meets it: keys, addresses, restarts, a full queue, lost parts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from tests.conftest import COMMAND, ROOT, start_server, stop_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TASK = "spooky-author-identification"
+KEY = "a-key-of-enough-length"
+
+
+@pytest.fixture
+def own_dir(data_dir: Path) -> Iterator[Path]:
+    """Give a data directory of its own, with the tasks but not the database of the others."""
+    folder = data_dir.parent / f"reward-server-own-{uuid.uuid4()}"
+    folder.mkdir(mode=0o755)
+    for task in data_dir.glob("*/prepared"):
+        (folder / task.parent.name).symlink_to(task.parent)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_restart_takes_up_what_was_not_finished(own_dir: Path, tmp_path: Path) -> None:
+    process, url = start_server(own_dir, tmp_path / "log")
+    body = {
+        "task_id": TASK,
+        "code": "import time\ntime.sleep(2)\n",
+        "wait_seconds": 0,
+        "idempotency_key": "one",
+    }
+    jobs = [
+        httpx.post(f"{url}/score", json={**body, "idempotency_key": f"k{i}"}).json()["job_id"]
+        for i in range(4)
+    ]
+    time.sleep(0.5)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process, url = start_server(own_dir, tmp_path / "log")
+    try:
+        for job in jobs:
+            answer = httpx.get(f"{url}/v1/jobs/{job}?wait_seconds=60", timeout=70)
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["duration_seconds"] >= 2
+        listed = httpx.get(f"{url}/v1/solutions").json()["solutions"]
+        assert sorted(line["job_id"] for line in listed) == sorted(jobs)
+    finally:
+        stop_server(process)
+
+
+def test_a_server_with_a_key_serves_only_those_who_have_it(own_dir: Path, tmp_path: Path) -> None:
+    process, url = start_server(own_dir, tmp_path / "log", {"REWARD_SERVER_API_KEY": KEY})
+    try:
+        for headers in (
+            {},
+            {"Authorization": KEY},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": f"Bearer {KEY}x"},
+            {"Authorization": "Bearer é".encode("latin-1")},
+        ):
+            response = httpx.get(f"{url}/v1/tasks", headers=headers)
+            assert response.status_code == 401
+            assert response.json()["detail"] == "unauthorized"
+        assert httpx.get(f"{url}/v1/tasks?api_key={KEY}").status_code == 401
+        good = httpx.get(f"{url}/v1/tasks", headers={"Authorization": f"Bearer {KEY}"})
+        assert good.status_code == 200
+        assert httpx.post(f"{url}/score", json={}).status_code == 401
+        assert httpx.get(f"{url}/livez").status_code == 200
+        assert KEY not in (tmp_path / "log").read_text()
+    finally:
+        stop_server(process)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])  # noqa: S104
+def test_an_address_others_can_reach_needs_a_key(own_dir: Path, host: str) -> None:
+    done = run("serve", "--host", host, "--data-dir", str(own_dir))
+    assert done.returncode == 1
+    assert "API_KEY" in done.stderr
+
+
+def test_an_unknown_setting_is_refused(own_dir: Path) -> None:
+    done = run("check", "--data-dir", str(own_dir), REWARD_SERVER_SLOT="3")
+    assert done.returncode == 1
+    assert "REWARD_SERVER_SLOT" in done.stderr
+
+
+def test_check_shows_settings_without_secrets_and_names_what_is_missing(tmp_path: Path) -> None:
+    done = run(
+        "check", "--data-dir", str(tmp_path), "--port", "1",
+        REWARD_SERVER_API_KEY=KEY,
+        REWARD_SERVER_SANDBOX__ENVIRONMENT=str(tmp_path / "nowhere"),
+        DATABASE_URL="postgresql://someone:secret@127.0.0.1/db",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert KEY not in done.stdout
+    assert "secret" not in done.stdout
+    assert "virtual environment" in done.stdout
+    assert "tasks prepare" in done.stdout
+
+
+def test_without_a_sandbox_the_server_refuses_to_start(own_dir: Path, tmp_path: Path) -> None:
+    done = run(
+        "serve", "--data-dir", str(own_dir), "--port", "0",
+        REWARD_SERVER_SANDBOX__ENVIRONMENT=str(tmp_path / "nowhere"),
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "no virtual environment for programs" in done.stdout + done.stderr
+
+
+def test_a_full_queue_says_when_to_come_back(own_dir: Path, tmp_path: Path) -> None:
+    process, url = start_server(own_dir, tmp_path / "log", {"REWARD_SERVER_QUEUE_LIMIT": "4"})
+    body = {"task_id": TASK, "code": "import time\ntime.sleep(1)\n"}
+    try:
+        with ThreadPoolExecutor(12) as pool:
+            sent = [
+                pool.submit(httpx.post, f"{url}/score", json=body, timeout=60) for _ in range(12)
+            ]
+            responses = [future.result() for future in sent]
+        statuses = [response.status_code for response in responses]
+        assert set(statuses) == {200, 429}
+        refused = next(r for r in responses if r.status_code == 429)
+        assert int(refused.headers["retry-after"]) >= 1
+        assert refused.json()["kind"] == "overloaded"
+        assert refused.json()["retryable"] is True
+        assert httpx.get(f"{url}/livez").status_code == 200
+    finally:
+        stop_server(process)
+
+
+def test_a_lost_keeper_is_our_fault_and_never_a_reward(own_dir: Path, tmp_path: Path) -> None:
+    process, url = start_server(own_dir, tmp_path / "log")
+    body = {"task_id": TASK, "code": "import time\ntime.sleep(30)\n", "idempotency_key": "lost"}
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
+            time.sleep(1)
+            for pid in children(process.pid):
+                if b"keeper.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
+            response = sent.result()
+        assert response.status_code == 503
+        assert response.json()["kind"] == "sandbox_lost"
+        assert response.json()["retryable"] is True
+        assert "reward" not in response.json()
+        assert httpx.get(f"{url}/v1/solutions").json()["solutions"] == []
+        after = httpx.post(f"{url}/score", json={"task_id": TASK, "code": "print(1)"}, timeout=60)
+        assert after.status_code == 200
+        again = httpx.post(f"{url}/score", json={**body, "wait_seconds": 0}, timeout=60)
+        assert again.status_code == 202
+    finally:
+        stop_server(process)
+
+
+def test_a_server_that_is_stopped_leaves_no_process(own_dir: Path, tmp_path: Path) -> None:
+    process, url = start_server(own_dir, tmp_path / "log")
+    body = {"task_id": TASK, "code": "import time\ntime.sleep(60)\n", "wait_seconds": 0}
+    httpx.post(f"{url}/score", json=body)
+    time.sleep(0.5)
+    family = descendants(process.pid)
+    assert len(family) > 3
+    stop_server(process)
+    assert [pid for pid in family if is_alive(pid)] == []
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def children(pid: int) -> list[int]:
+    texts = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [int(part) for text in texts for part in text.split()]
+
+
+def descendants(pid: int) -> list[int]:
+    found = children(pid)
+    return found + [lower for child in found for lower in descendants(child)]
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "200", **variables}
+    return subprocess.run(
+        [COMMAND, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+        check=False,
+    )
