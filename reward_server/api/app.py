@@ -43,13 +43,13 @@ class Services:
     registry: Registry
 
 
-def _services(request: Request) -> Services:
+async def _services(request: Request) -> Services:  # async: a plain function costs a thread
     services: Services = request.app.state.services
     return services
 
 
-def _check_key(request: Request) -> None:
-    check_key(request, _services(request).settings.api_key)
+async def _check_key(request: Request) -> None:
+    check_key(request, (await _services(request)).settings.api_key)
 
 
 Wired = Annotated[Services, Depends(_services)]

@@ -72,6 +72,29 @@ class NoGroup:
         """Remove nothing."""
 
 
+class _File:
+    """A control file that is held open, because every run reads and writes it."""
+
+    def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
+        self._descriptor = os.open(path, flags | os.O_CLOEXEC)
+
+    def read(self) -> str:
+        return os.pread(self._descriptor, 4096, 0).decode()
+
+    def field(self, name: str) -> int:
+        for line in self.read().splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+        return 0
+
+    def write(self, text: str) -> None:
+        os.pwrite(self._descriptor, text.encode(), 0)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
 class V1Group:
     """One folder in each controller's tree."""
 
@@ -86,35 +109,45 @@ class V1Group:
                     (folder / file).write_text((folder.parent / file).read_text())
         (cpuset / "cpuset.cpus").write_text(",".join(map(str, cores)))
         self.procs_files = tuple(str(path / "cgroup.procs") for path in self._paths.values())
+        memory = self._paths["memory"]
+        self._oom = _File(memory / "memory.oom_control")
+        self._peak = _File(memory / "memory.max_usage_in_bytes", os.O_RDWR)
+        self._refused = _File(self._paths["pids"] / "pids.events")
+        self._spent = _File(self._paths["cpuacct"] / "cpuacct.usage")
+        self._limits: tuple[int, int] | None = None
 
     def limit(self, memory_bytes: int, processes: int) -> None:
         """Set the limits of the next run and forget its predecessor's peak."""
+        if self._limits != (memory_bytes, processes):
+            self._limit_memory(str(memory_bytes + _KEEPER_BYTES))
+            (self._paths["pids"] / "pids.max").write_text(str(processes + _KEEPER_PROCESSES))
+            self._limits = memory_bytes, processes
+        self._peak.write("0")
+
+    def _limit_memory(self, total: str) -> None:
         memory = self._paths["memory"]
-        total = str(memory_bytes + _KEEPER_BYTES)
         with_swap = memory / "memory.memsw.limit_in_bytes"
         files = [memory / "memory.limit_in_bytes", *([with_swap] if with_swap.exists() else [])]
         try:
             for file in files:
                 file.write_text(total)
-        except OSError:  # lowering wants the other order
+        except OSError:  # raising wants the other order
             for file in reversed(files):
                 file.write_text(total)
-        (memory / "memory.max_usage_in_bytes").write_text("0")
-        (self._paths["pids"] / "pids.max").write_text(str(processes + _KEEPER_PROCESSES))
 
     def read(self) -> Reading:
         """Return the counters as they stand."""
-        memory = self._paths["memory"]
-        peak = int((memory / "memory.max_usage_in_bytes").read_text())
         return Reading(
-            oom_kills=_field(memory / "memory.oom_control", "oom_kill"),
-            processes_refused=_field(self._paths["pids"] / "pids.events", "max"),
-            cpu_seconds=int((self._paths["cpuacct"] / "cpuacct.usage").read_text()) / 1e9,
-            peak_memory_bytes=peak,
+            oom_kills=self._oom.field("oom_kill"),
+            processes_refused=self._refused.field("max"),
+            cpu_seconds=int(self._spent.read()) / 1e9,
+            peak_memory_bytes=int(self._peak.read()),
         )
 
     def remove(self) -> None:
         """Take the group away; processes must have left it."""
+        for file in (self._oom, self._peak, self._refused, self._spent):
+            file.close()
         for path in self._paths.values():
             with contextlib.suppress(OSError):
                 path.rmdir()
@@ -133,26 +166,33 @@ class V2Group:
         self._path.mkdir(exist_ok=True)
         (self._path / "cpuset.cpus").write_text(",".join(map(str, cores)))
         self.procs_files = (str(self._path / "cgroup.procs"),)
+        self._oom = _File(self._path / "memory.events")
+        self._refused = _File(self._path / "pids.events")
+        self._spent = _File(self._path / "cpu.stat")
+        self._limits: tuple[int, int] | None = None
 
     def limit(self, memory_bytes: int, processes: int) -> None:
-        """Set the limits of the next run and forget its predecessor's peak."""
+        """Set the limits of the next run."""
+        if self._limits == (memory_bytes, processes):
+            return
         (self._path / "memory.max").write_text(str(memory_bytes + _KEEPER_BYTES))
         (self._path / "pids.max").write_text(str(processes + _KEEPER_PROCESSES))
         with contextlib.suppress(OSError):  # no swap accounting, no swap to forbid
             (self._path / "memory.swap.max").write_text("0")
+        self._limits = memory_bytes, processes
 
     def read(self) -> Reading:
-        """Return the counters as they stand."""
-        usage = _field(self._path / "cpu.stat", "usage_usec")
+        """Return the counters as they stand; the slot's peak is of its whole life, so untold."""
         return Reading(
-            oom_kills=_field(self._path / "memory.events", "oom_kill"),
-            processes_refused=_field(self._path / "pids.events", "max"),
-            cpu_seconds=usage / 1e6,
-            peak_memory_bytes=None,  # memory.peak is of the slot's whole life
+            oom_kills=self._oom.field("oom_kill"),
+            processes_refused=self._refused.field("max"),
+            cpu_seconds=self._spent.field("usage_usec") / 1e6,
         )
 
     def remove(self) -> None:
         """Take the group away; processes must have left it."""
+        for file in (self._oom, self._refused, self._spent):
+            file.close()
         with contextlib.suppress(OSError):
             self._path.rmdir()
 
@@ -193,11 +233,3 @@ def _usable_layout(root: Path) -> type[V1Group | V2Group] | None:
         return None
     available = controllers.read_text().split()
     return V2Group if all(name in available for name in _V2_CONTROLLERS) else None
-
-
-def _field(file: Path, name: str) -> int:
-    for line in file.read_text().splitlines():
-        key, _, value = line.partition(" ")
-        if key == name:
-            return int(value)
-    return 0

@@ -162,11 +162,13 @@ def test_a_program_that_ends_earns_the_score_of_its_submission(
     tmp_path: Path,
 ) -> None:
     code = read_solution(task_id)
-    answer = score(task_id, code)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(score, task_id, code)
+        offline = score_offline(server.data_dir, task_id, code, tmp_path)
+        answer = asked.result()
     assert (answer["status"], answer["error"], answer["valid"]) == ("scored", None, True)
     assert answer["reward"] == SIGNS[task_id] * answer["score"]
     assert answer["milestones"] == [milestone.label for milestone in Milestone]
-    offline = score_offline(server.data_dir, task_id, code, tmp_path)
     assert answer["score"] == pytest.approx(offline, rel=0, abs=1e-9)
 
 

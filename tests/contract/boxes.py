@@ -1,0 +1,126 @@
+"""The sandboxes under test, and the few lines every test of them needs."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from reward_server.model import (
+    Instrumentation,
+    Instrumented,
+    Limits,
+    Marker,
+    Milestone,
+    Program,
+)
+from reward_server.sandbox.bubblewrap import BubblewrapSandbox
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+
+    from reward_server.model import Execution
+    from reward_server.sandbox.base import Sandbox
+
+ROOT = Path(__file__).parent.parent.parent
+FIRST_UID = 730_000
+SLOTS = 2
+LIMITS = Limits(
+    wall_seconds=30.0,
+    memory_bytes=512 << 20,
+    disk_bytes=16 << 20,
+    processes=64,
+    open_files=256,
+    output_bytes=8 << 20,
+    artifact_bytes=1 << 20,
+)
+DONE = "open('submission.csv', 'w').write('id\\n1\\n')\n"
+
+
+def bubblewrap(slots: int = SLOTS, first_uid: int = FIRST_UID) -> BubblewrapSandbox:
+    return BubblewrapSandbox(ROOT / ".venv-sandbox", "test", slots, first_uid)
+
+
+MAKERS: Mapping[str, Callable[[int], Sandbox]] = {"bubblewrap": bubblewrap}
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A started sandbox and the public folder its programs see."""
+
+    sandbox: Any
+    public: Path
+
+    async def run(
+        self, code: str, markers: Iterable[Marker] = (), *, task_id: str = "task", **limits: Any
+    ) -> Execution:
+        instrumented = Instrumented(Program(code), tuple(markers), Instrumentation("off"))
+        wanted = replace(LIMITS, **limits)
+        execution: Execution = await self.sandbox.execute(
+            instrumented, task_id, self.public, wanted
+        )
+        return execution
+
+    async def says(self, code: str, **limits: Any) -> str:
+        """Run a program that must end well and return what it printed."""
+        execution = await self.run(code, **limits)
+        assert execution.exit_code == 0, execution
+        return execution.stdout_tail
+
+
+@asynccontextmanager
+async def started(sandbox: Sandbox, public: Path) -> AsyncIterator[Bench]:
+    try:
+        await sandbox.start()
+        yield Bench(sandbox, public)
+    finally:
+        await sandbox.aclose()
+
+
+def after(code: str, *texts: str) -> tuple[Marker, ...]:
+    """Place the milestones 1, 2, 3 … after the statements that start with these texts."""
+    return tuple(
+        _marker(code, text, Milestone(number)) for number, text in enumerate(texts, start=1)
+    )
+
+
+def _marker(code: str, text: str, milestone: Milestone) -> Marker:
+    for number, line in enumerate(re.split("\r\n|\n|\r", code), start=1):
+        if line.lstrip().startswith(text):
+            column = len(line) - len(line.lstrip())
+            return Marker(number, len(line[:column].encode()), milestone)
+    raise AssertionError(text)
+
+
+def unique(name: str) -> str:
+    """Return a task id that marks the processes of this box among all of the machine."""
+    return f"{name}-{uuid.uuid4().hex}"
+
+
+def living(mark: str) -> list[str]:
+    """Return the command lines on this machine that carry the mark and are not dead yet."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            line = " ".join(process.cmdline())
+            if mark in line and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(line)
+        except psutil.Error:
+            continue
+    return found
+
+
+def descendants() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def own_groups() -> set[str]:
+    """Return the cgroup folders that belong to this process."""
+    root, pattern = Path("/sys/fs/cgroup"), f"reward_server/{os.getpid()}-*"
+    return {str(path) for path in (*root.glob(pattern), *root.glob(f"*/{pattern}"))}

@@ -1,0 +1,37 @@
+"""One started sandbox of each kind for the whole session."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from boxes import MAKERS, SLOTS, bubblewrap, started
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from boxes import Bench
+
+
+@pytest.fixture(scope="session")
+def public_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="public-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "train.csv").write_text("id,label\n1,0\n")
+        yield folder
+
+
+@pytest.fixture(scope="session", params=sorted(MAKERS))
+async def bench(request: pytest.FixtureRequest, public_folder: Path) -> AsyncIterator[Bench]:
+    async with started(MAKERS[request.param](SLOTS), public_folder) as bench:
+        yield bench
+
+
+@pytest.fixture
+async def single(public_folder: Path) -> AsyncIterator[Bench]:
+    """A bubblewrap sandbox of one slot, for faults put in from outside."""
+    async with started(bubblewrap(1), public_folder) as bench:
+        yield bench
