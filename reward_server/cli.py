@@ -50,11 +50,7 @@ _HERE = "http://127.0.0.1:8000"
 def serve(host: Host = None, port: Port = None, data_dir: DataDir = None) -> None:
     """Serve until stopped."""
     settings = load_settings(host=host, port=port, data_dir=data_dir)
-    for finding in preflight.look(settings):
-        if not finding.is_met:
-            err.print(f"[red]missing[/] {escape(finding.name)}: {escape(finding.detail)}")
-        elif finding.is_warning:
-            err.print(f"[yellow]note[/] {escape(finding.name)}: {escape(finding.detail)}")
+    _refuse_if_missing(preflight.look(settings))
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
     uvicorn.run(
@@ -67,6 +63,16 @@ def serve(host: Host = None, port: Port = None, data_dir: DataDir = None) -> Non
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
     )
+
+
+def _refuse_if_missing(findings: list[preflight.Finding]) -> None:
+    for finding in findings:
+        if not finding.is_met:
+            err.print(f"[red]missing[/] {escape(finding.name)}: {escape(finding.detail)}")
+        elif finding.is_warning:
+            err.print(f"[yellow]note[/] {escape(finding.name)}: {escape(finding.detail)}")
+    if not all(finding.is_met for finding in findings):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -103,7 +103,9 @@ def make_sandbox(settings: Settings) -> Sandbox:
 
 def packages_digest(environment: Path) -> str:
     """Return the digest of the names and versions of all packages a program may import."""
-    names = sorted(path.name for path in environment.glob("lib/python3*/site-packages/*.dist-info"))
+    found = environment.glob("lib/python3*/site-packages/*.dist-info")
+    tools = ("pip-", "setuptools-", "wheel-")
+    names = sorted(path.name for path in found if not path.name.startswith(tools))
     return hashlib.sha256("\n".join(names).encode()).hexdigest()
 
 

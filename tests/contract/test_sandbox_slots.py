@@ -1,0 +1,231 @@
+"""What every sandbox promises about many programs, and about faults of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from boxes import DONE, FIRST_UID, SLOTS, bubblewrap, descendants, living, own_groups, started, unique
+
+from reward_server.errors import InfrastructureError, SetupError
+from reward_server.model import ErrorKind
+from reward_server.sandbox import bubblewrap as module
+from reward_server.sandbox.cgroups import missing_limits
+
+if TYPE_CHECKING:
+    from boxes import Bench
+
+    from reward_server.model import Execution
+
+
+async def sleeping(bench: Bench, mark: str) -> asyncio.Task[Execution]:
+    """Start a program that sleeps, and wait until it does."""
+    run = asyncio.create_task(bench.run(sleeper(mark), task_id=mark))
+    while not any(line.startswith(mark) for line in living(mark)):
+        await asyncio.sleep(0.01)
+        assert not run.done()
+    return run
+
+
+def sleeper(mark: str) -> str:
+    return f"import os; os.execvp('sleep', ['{mark}', '600'])"
+
+
+async def until_gone(mark: str) -> None:
+    while living(mark):
+        await asyncio.sleep(0.01)
+
+
+async def assert_lost(run: asyncio.Task[Execution]) -> None:
+    with pytest.raises(InfrastructureError) as caught:
+        await run
+    assert caught.value.kind is ErrorKind.SANDBOX_LOST
+
+
+async def test_programs_at_once_have_cores_of_their_own(bench: Bench) -> None:
+    code = "import os, time; time.sleep(0.5); print(sorted(os.sched_getaffinity(0)), os.environ['OMP_NUM_THREADS'])"
+    runs = await asyncio.gather(*[bench.run(code) for _ in range(SLOTS)])
+    cores = [tuple(eval(run.stdout_tail.rpartition(" ")[0])) for run in runs]  # noqa: S307
+    own = sorted(os.sched_getaffinity(0))
+    assert sorted({core for share in cores for core in share}) == own
+    if len(own) >= SLOTS:
+        assert sum(map(len, cores)) == len(own)
+    assert [int(run.stdout_tail.split()[-1]) for run in runs] == [len(share) for share in cores]
+    assert all(run.queue_seconds < run.duration_seconds for run in runs)
+
+
+async def test_the_next_program_waits_its_turn(bench: Bench) -> None:
+    ends: list[int] = []
+
+    async def run(number: int) -> Execution:
+        execution = await bench.run("import time; time.sleep(0.3)")
+        ends.append(number)
+        return execution
+
+    runs = await asyncio.gather(*[run(number) for number in range(3 * SLOTS)])
+    turns = [sorted(ends[turn : turn + SLOTS]) for turn in range(0, 3 * SLOTS, SLOTS)]
+    assert turns == [[0, 1], [2, 3], [4, 5]]
+    assert runs[-1].queue_seconds > runs[SLOTS].queue_seconds >= 0.3
+
+
+async def test_a_cancelled_program_is_dead_and_its_slot_free(bench: Bench) -> None:
+    marks = [unique("cancelled") for _ in range(SLOTS)]
+    runs = [await sleeping(bench, mark) for mark in marks]
+    waiting = asyncio.create_task(bench.run(DONE))
+    for run in (waiting, *runs):
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+    assert [line for mark in marks for line in living(mark)] == []
+    after = await asyncio.gather(*[bench.run(DONE) for _ in range(SLOTS)])
+    assert [execution.failure for execution in after] == [None] * SLOTS
+
+
+async def test_a_program_cancelled_while_its_box_is_built_leaves_nothing(single: Bench) -> None:
+    for number in range(32):
+        mark = unique("early")
+        if number % 4:  # the others are cancelled while their keeper starts
+            await single.sandbox._slots[0].start()
+        run = asyncio.create_task(single.run(sleeper(mark), task_id=mark))
+        await asyncio.sleep(0.001 * number)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert living(mark) == []
+    assert (await single.run(DONE)).failure is None
+
+
+def keeper_of(bench: Bench) -> int:
+    pid: int = bench.sandbox._slots[0]._process.pid
+    return pid
+
+
+async def test_a_keeper_killed_mid_run_is_our_fault_and_replaced(single: Bench) -> None:
+    mark = unique("keeper")
+    run = await sleeping(single, mark)
+    os.kill(keeper_of(single), signal.SIGKILL)
+    await assert_lost(run)
+    await until_gone(mark)
+    assert (await single.run(DONE)).failure is None
+
+
+async def test_a_keeper_killed_between_runs_is_replaced_unnoticed(single: Bench) -> None:
+    for _ in range(2):
+        os.kill(keeper_of(single), signal.SIGKILL)
+        single.sandbox._slots[0]._process.wait()
+        assert (await single.run(DONE)).failure is None
+
+
+async def test_a_keeper_that_falls_silent_is_replaced(
+    single: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BOOT_SECONDS", 0.2)
+    monkeypatch.setattr(module, "_GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("reward_server.sandbox.slot._END_SECONDS", 0.2)
+    os.kill(keeper_of(single), signal.SIGSTOP)
+    await assert_lost(asyncio.create_task(single.run(DONE, wall_seconds=0.2)))
+    monkeypatch.undo()
+    assert (await single.run(DONE)).failure is None
+
+
+async def test_a_box_killed_from_outside_is_our_fault(single: Bench) -> None:
+    mark = unique("monitor")
+    run = await sleeping(single, mark)
+    (monitor,) = psutil.Process(keeper_of(single)).children()
+    monitor.kill()
+    await assert_lost(run)
+    assert living(mark) == []
+    assert (await single.run(DONE)).failure is None
+
+
+async def test_a_box_that_cannot_be_built_is_our_fault(single: Bench) -> None:
+    gone = type(single)(single.sandbox, single.public / "gone")
+    with pytest.raises(InfrastructureError) as caught:
+        await gone.run(DONE)
+    assert caught.value.kind is ErrorKind.SANDBOX_UNAVAILABLE
+    assert (await single.run(DONE)).failure is None
+
+
+async def test_a_keeper_that_cannot_start_is_said_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reward_server.sandbox.slot._KEEPER", Path("/nonexistent.py"))
+    sandbox = bubblewrap(1)
+    with pytest.raises(SetupError):
+        await sandbox.start()
+    await sandbox.aclose()
+
+
+async def test_an_interrupt_from_the_server_ends_the_run(single: Bench) -> None:
+    mark = unique("interrupt")
+    run = await sleeping(single, mark)
+    for _ in range(3):
+        single.sandbox._slots[0].interrupt()
+    await assert_lost(run)
+    assert living(mark) == []
+    assert (await single.run(DONE)).failure is None
+
+
+async def test_two_sandboxes_do_not_disturb_each_other(single: Bench) -> None:
+    async with started(bubblewrap(1, FIRST_UID + 100), single.public) as other:
+        hungry = "x = []\nwhile True: x.append(bytearray(1 << 24))\n"
+        calm = DONE + "import time; time.sleep(1)\nx = bytearray(100 << 20)"
+        one, two = await asyncio.gather(
+            single.run(hungry, memory_bytes=64 << 20), other.run(calm, memory_bytes=512 << 20)
+        )
+        assert one.failure is not None
+        assert one.failure.kind is (
+            ErrorKind.NONZERO_EXIT if missing_limits() else ErrorKind.OOM
+        )
+        assert two.failure is None, two
+    assert (await single.run(DONE)).failure is None
+
+
+async def test_closing_ends_what_runs_and_what_waits(public_folder: Path) -> None:
+    mark = unique("closing")
+    async with started(bubblewrap(1), public_folder) as bench:
+        run = await sleeping(bench, mark)
+        waiting = asyncio.create_task(bench.run(DONE))
+        await asyncio.sleep(0)
+    await assert_lost(run)
+    with pytest.raises(InfrastructureError):
+        await waiting
+    assert living(mark) == []
+
+
+def traces() -> dict[str, Any]:
+    gc.collect()
+    return {
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "processes": descendants(),
+        "groups": own_groups(),
+    }
+
+
+async def test_nothing_is_left_after_the_end(public_folder: Path) -> None:
+    before = traces()
+    async with started(bubblewrap(1), public_folder) as bench:
+        await bench.run(DONE)
+        warm = traces()
+        assert warm["processes"] > before["processes"]
+        for number in range(50):
+            await bench.run((DONE, "raise ValueError", "pass")[number % 3])
+        run = await sleeping(bench, unique("cancelled"))
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        run = await sleeping(bench, unique("lost"))
+        os.kill(keeper_of(bench), signal.SIGKILL)
+        await assert_lost(run)
+        await bench.run(DONE)
+        assert traces()["descriptors"] == warm["descriptors"]
+    stage = bench.sandbox._stage_root
+    assert stage is None or not Path(stage).exists()
+    assert traces() == before
+
