@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from server import running_server
+from server import running_server, temporary_folder
 
 from trainer_client.client import RewardClient
 
@@ -73,13 +72,13 @@ class Slip:
 
 
 SLIPS = (
-    Slip("missing package", "import pandas as pd", "import pandas as pd\nimport spacy_fast", 0),
+    Slip("no package", "import pandas as pd", "import pandas as pd\nimport spacy_fast", 0),
     Slip("wrong path", "prepared/public", "input", 1),
     Slip("bad argument", "C=3.0", "strength=3.0", 2),
     Slip("fit fails", "fit(fit_words, y_fit)", "fit(fit_words, y_held)", 3),
     Slip("loss fails", "log_loss(y_fit, model", "log_loss(y_held, model", 4),
-    Slip("validation fails", "predict_proba(held_words)", "predict_proba(X_held)", 5),
-    Slip("prediction fails", "predict_proba(test_words)", 'predict_proba(test["text"])', 6),
+    Slip("check fails", "predict_proba(held_words)", "predict_proba(X_held)", 5),
+    Slip("predict fails", "predict_proba(test_words)", 'predict_proba(test["text"])', 6),
     Slip("wrong file", "./submission.csv", "./predictions.csv", 7, "no_submission"),
     Slip("wrong column", '"id", test', '"key", test', 7, "invalid_submission"),
     Slip("open bracket", "fit(fit_words, y_fit)", "fit(fit_words, y_fit", 0, "syntax_error"),
@@ -128,7 +127,9 @@ def score_all(port: int, entries: list[Entry], console: Console) -> dict[str, An
 
 def build_table(entries: list[Entry], answers: dict[str, Answer]) -> Table:
     """Return the outcome of every entry, the best of each task first."""
-    table = Table(title="What the programs earned", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(
+        title="What the programs earned", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
+    )
     table.add_column("program", no_wrap=True)
     table.add_column("outcome", no_wrap=True)
     for name in ("milestones", "reward", "score", "seconds"):
@@ -170,26 +171,14 @@ def find_surprises(entries: list[Entry], answers: dict[str, Answer]) -> Iterator
             yield f"{' < '.join(ladder)} does not hold: {rewards}"
 
 
-@contextmanager
-def data_folder(given: Path | None) -> Iterator[Path]:
-    """Give the folder asked for, or one that is gone afterwards."""
-    if given is not None:
-        yield given
-        return
-    with tempfile.TemporaryDirectory(prefix="reward-server-demo-") as name:
-        folder = Path(name)
-        # Postgres runs as another account under root, and must reach its folder.
-        folder.chmod(0o755)
-        yield folder
-
-
 def main() -> int:
     """Score the programs, show the table and tell whether all is as expected."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data-dir", type=Path, help="where data is kept (default: nowhere)")
     options = parser.parse_args()
     console, entries = Console(), read_entries()
-    with data_folder(options.data_dir) as folder:
+    given = options.data_dir
+    with temporary_folder() if given is None else nullcontext(given) as folder:
         console.print("preparing data and starting a server")
         with running_server(folder.resolve()) as port:
             answers = score_all(port, entries, console)

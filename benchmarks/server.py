@@ -21,6 +21,16 @@ START_SECONDS = 120.0
 
 
 @contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Give a folder that is gone afterwards, with all that a server kept in it."""
+    with tempfile.TemporaryDirectory(prefix="reward-server-") as name:
+        folder = Path(name)
+        # Under root Postgres runs as another account; shut out, it would settle elsewhere.
+        folder.chmod(0o755)
+        yield folder
+
+
+@contextmanager
 def running_server(data_dir: Path, port: int | None = None) -> Iterator[int]:
     """Serve on loopback for as long as the block lasts, and give the port."""
     data_dir.mkdir(parents=True, exist_ok=True)
@@ -44,7 +54,7 @@ def running_server(data_dir: Path, port: int | None = None) -> Iterator[int]:
 
 
 def _prepare_twins(data_dir: Path) -> None:
-    line = [COMMAND, "tasks", "prepare", "--missing", "--twin", "--data-dir", data_dir]
+    line = [str(COMMAND), "tasks", "prepare", "--missing", "--twin", "--data-dir", str(data_dir)]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"the tasks could not be prepared:\n{done.stderr}")

@@ -17,14 +17,13 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from server import running_server
+from server import running_server, temporary_folder
 
 from reward_server.sandbox import command
 from reward_server.sandbox.seccomp import build_filter
@@ -216,17 +215,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--port", type=int, default=8765)
+    parser.add_argument("--only", help="measure this program alone")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with (
-        tempfile.TemporaryDirectory() as name,
-        running_server(Path(name) / "data", options.port) as port,
+        temporary_folder() as parent,
+        running_server(parent / "data", options.port) as port,
     ):
-        folder = Path(name) / "programs"
+        folder = parent / "programs"
         folder.mkdir(mode=0o755)
         results = [
             measure_program(title, code, folder, port, options.rounds)
             for title, code in PROGRAMS.items()
+            if options.only in (None, title)
         ]
     for result in results:
         print(json.dumps(result)) if options.json else show(result)

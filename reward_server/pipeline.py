@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from reward_server.model import Submission
     from reward_server.reward.base import Scheme
     from reward_server.sandbox.base import Sandbox
+    from reward_server.store.values import StoredAnswer
     from reward_server.tasks.base import Task
 
 
 class Recorder(Protocol):
     """Keeps verdicts: exactly one per job."""
 
-    async def record(self, job_id: UUID, attempt: int, verdict: Verdict) -> UUID:
-        """Store a verdict and return the id of the solution."""
+    async def record(self, job_id: UUID, attempt: int, verdict: Verdict) -> StoredAnswer:
+        """Store a verdict and return it as it stands in the store."""
         ...
 
 
@@ -47,8 +48,8 @@ class Rooms:
 
 async def walk(
     job_id: UUID, attempt: int, submission: Submission, task: Task, rooms: Rooms
-) -> UUID:
-    """Take one submission from its text to its stored verdict; return the solution's id.
+) -> StoredAnswer:
+    """Take one submission from its text to its stored verdict.
 
     Raises:
         InfrastructureError: when a part of ours failed; nothing is stored then.

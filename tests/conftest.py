@@ -44,6 +44,16 @@ class RunningServer:
     data_dir: Path
 
 
+def children(pid: int) -> list[int]:
+    texts = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [int(part) for text in texts for part in text.split()]
+
+
+def descendants(pid: int) -> list[int]:
+    found = children(pid)
+    return found + [lower for child in found for lower in descendants(child)]
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -174,10 +174,18 @@ def _selected(base: Tags, index: Tags, node: ast.expr, key: object) -> Tags:
     if isinstance(rows, ast.Slice):
         if not _AMBIGUOUS & ~base and bool(rows.lower) != bool(rows.upper):
             return base & ~SIDES | (Tag.TEST if rows.lower else Tag.TRAIN)
+        if base & SIDES == Tag.TRAIN and _is_the_rest(rows):
+            return base & ~SIDES | Tag.HELDOUT
         return base
     hint = side_of(key) if isinstance(key, str) else index & SIDES
     chosen = bool(hint) and (not hint & ~base if isinstance(key, str) else bool(index & _PLACED))
     return base & ~SIDES | hint if chosen else base
+
+
+def _is_the_rest(rows: ast.Slice) -> bool:
+    """Tell whether a slice takes what an earlier one has left, as in `train[n:]`."""
+    first = isinstance(rows.lower, ast.Constant) and rows.lower.value in (0, 1, None)
+    return rows.lower is not None and rows.upper is None and rows.step is None and not first
 
 
 def _display(trace: Trace, node: ast.Tuple | ast.List | ast.Set) -> Value:

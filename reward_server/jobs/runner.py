@@ -47,7 +47,7 @@ class JobRunner:
         self._max_attempts = max_attempts
         self._group = asyncio.TaskGroup()
         self._arriving = 0
-        self._running: dict[UUID, asyncio.Task[None]] = {}
+        self._running: dict[UUID, asyncio.Task[StoredAnswer | None]] = {}
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -85,7 +85,7 @@ class JobRunner:
         with self._place_in_queue():
             accepted = await self._store.accept(submission, body_digest, idempotency_key)
             if accepted.is_new:
-                self._start(accepted.job_id, submission, task)
+                self._start(accepted.job_id, accepted.attempt, submission, task)
         return accepted.job_id
 
     @contextmanager
@@ -118,9 +118,11 @@ class JobRunner:
             await asyncio.wait({task}, timeout=seconds)
             if not task.done():
                 return JobState.RUNNING
-        answer = await self._store.answer(job_id)
-        if answer is not None:
-            return answer
+            if not task.cancelled() and (answer := task.result()) is not None:
+                return answer
+        stored = await self._store.answer(job_id)
+        if stored is not None:
+            return stored
         job = await self._store.job(job_id)
         if job is None:
             message = "there is no such job"
@@ -144,31 +146,31 @@ class JobRunner:
             message = "given up after repeated interruptions"
             await self._store.fail(job.job_id, job.attempt, ErrorKind.WORKER_LOST, message)
             return
-        self._start(job.job_id, job.submission, task)
+        attempt = await self._store.begin(job.job_id)
+        if attempt is not None:
+            self._start(job.job_id, attempt, job.submission, task)
 
-    def _start(self, job_id: UUID, submission: Submission, task: Task) -> None:
-        running = self._group.create_task(self._run(job_id, submission, task))
+    def _start(self, job_id: UUID, attempt: int, submission: Submission, task: Task) -> None:
+        running = self._group.create_task(self._run(job_id, attempt, submission, task))
         self._running[job_id] = running
         running.add_done_callback(lambda _: self._running.pop(job_id, None))
 
-    async def _run(self, job_id: UUID, submission: Submission, task: Task) -> None:
-        attempt: int | None = None
+    async def _run(
+        self, job_id: UUID, attempt: int, submission: Submission, task: Task
+    ) -> StoredAnswer | None:
         try:
-            attempt = await self._store.begin(job_id)
-            if attempt is not None:
-                await walk(job_id, attempt, submission, task, self._rooms)
+            return await walk(job_id, attempt, submission, task, self._rooms)
         except InfrastructureError as error:
             log.error("job %s ended without a reward: %s", job_id, error.message)  # noqa: TRY400
             await self._give_up(job_id, attempt, error)
+        return None
 
-    async def _give_up(self, job_id: UUID, attempt: int | None, error: InfrastructureError) -> None:
+    async def _give_up(self, job_id: UUID, attempt: int, error: InfrastructureError) -> None:
         """Mark the job as errored, trying until the store takes it: no job stays open."""
         pause_seconds = 0.5
         while True:
             try:
-                attempt = attempt or await self._store.begin(job_id)
-                if attempt is not None:
-                    await self._store.fail(job_id, attempt, error.kind, error.message)
+                await self._store.fail(job_id, attempt, error.kind, error.message)
             except InfrastructureError:
                 await asyncio.sleep(pause_seconds)
                 pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)

@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 
 _INSIDE = Path(__file__).with_name("inside")
 _FILE, _ARTIFACT = "solution.py", "submission.csv"
+_FOLDER = "reward-server-box-"
 _BOOT_SECONDS = 30.0
 _GRACE_SECONDS = 15.0
 _TAIL_BYTES = 1 << 15
@@ -60,6 +61,7 @@ class BubblewrapSandbox:
         self._slots: list[Slot] = []
         self._free: asyncio.Queue[Slot] = asyncio.Queue()
         self._stage_root: str | None = None
+        self._folders: list[Path] = []
 
     async def start(self) -> None:
         """Find what boxes are made of, start the keepers and try one empty box.
@@ -70,6 +72,9 @@ class BubblewrapSandbox:
         bubblewrap = command.find_bubblewrap()
         self._interpreter = command.find_interpreter(self._environment)
         remove_stale_groups()
+        _remove_stale_folders()
+        self._inside = self._make_folder()
+        await asyncio.to_thread(command.compile_launcher, self._interpreter, self._inside)
         self._sources, staging = self._stage(bubblewrap)
         cores = sorted(os.sched_getaffinity(0))
         seccomp = build_filter()
@@ -96,19 +101,24 @@ class BubblewrapSandbox:
             message = f"an empty program failed in its box: {execution.stderr_tail}"
             raise SetupError(message)
 
+    def _make_folder(self) -> Path:
+        """Make a folder that boxes can reach and that goes with the sandbox."""
+        folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
+        folder.chmod(0o755)
+        self._folders.append(folder)
+        return folder
+
     def _stage(self, bubblewrap: command.Bubblewrap) -> tuple[command.Sources, Staging | None]:
         real = {
             "bubblewrap": str(bubblewrap.path.parent.parent.parent),
             "environment": str(self._interpreter.environment),
             "base": str(self._interpreter.base),
-            "inside": str(_INSIDE),
+            "inside": str(self._inside),
         }
         binary = str(bubblewrap.path)
         if os.geteuid() != 0:
             return command.Sources(binary, real["environment"], real["base"], real["inside"]), None
-        root = tempfile.mkdtemp(prefix="reward-server-")
-        os.chmod(root, 0o755)  # noqa: S103, PTH101 - boxes must pass; it stays empty outside
-        self._stage_root = root
+        root = self._stage_root = str(self._make_folder())
         if bubblewrap.origin == "system":
             del real["bubblewrap"]
         else:
@@ -199,6 +209,7 @@ class BubblewrapSandbox:
             "public": str(public),
             "boot_seconds": _BOOT_SECONDS,
             "wall_seconds": limits.wall_seconds,
+            "limits": {"CORE": 0, "NOFILE": limits.open_files},
             "artifact": _ARTIFACT,
             "artifact_bytes": limits.artifact_bytes,
         }
@@ -222,8 +233,16 @@ class BubblewrapSandbox:
         """Kill every box and stop."""
         for slot in self._slots:
             await slot.close()
-        if self._stage_root is not None:
-            shutil.rmtree(self._stage_root, ignore_errors=True)
+        for folder in self._folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_stale_folders() -> None:
+    """Remove the folders that servers which are gone have left behind."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        pid = folder.name.removeprefix(_FOLDER).partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _share(cores: list[int], index: int, slots: int) -> tuple[int, ...]:
@@ -238,9 +257,7 @@ def _payload(
     places: dict[tuple[int, int], list[int]] = {}
     for marker in instrumented.markers:
         places.setdefault((marker.line, marker.column), []).append(int(marker.milestone))
-    rlimits = {"CORE": 0, "NOFILE": limits.open_files}
-    if not counted:
-        rlimits |= {"DATA": limits.memory_bytes, "NPROC": limits.processes}
+    rlimits = {} if counted else {"DATA": limits.memory_bytes, "NPROC": limits.processes}
     content = {
         "code": instrumented.program.code,
         "file": f"{command.WORK}/{_FILE}",

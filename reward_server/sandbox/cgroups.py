@@ -8,6 +8,7 @@ user may not make groups there are none, and `missing_limits` says what that lea
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 from dataclasses import dataclass
@@ -23,6 +24,13 @@ _V1_CONTROLLERS = ("memory", "pids", "cpuset", "cpuacct")
 _V2_CONTROLLERS = ("memory", "pids", "cpuset", "cpu")
 _KEEPER_BYTES = 48 << 20
 _KEEPER_PROCESSES = 4
+_OPEN_WITHOUT = (
+    "memory is limited per process, not per box",
+    "running out of memory is reported as nonzero_exit",
+    "cores are assigned, but a program may change its own affinity",
+)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +100,9 @@ class _File:
         os.pwrite(self._descriptor, text.encode(), 0)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1  # the number may become another's
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class V1Group:
@@ -201,18 +211,18 @@ def make_group(slot: int, cores: Iterable[int], root: Path = _ROOT) -> Group:
     """Make the group of a slot in whichever layout this machine lets us use."""
     name = f"{os.getpid()}-{slot}-{secrets.token_hex(4)}"  # another sandbox may be beside us
     kind = _usable_layout(root)
-    return NoGroup() if kind is None else kind(root, name, cores)
+    try:
+        return NoGroup() if kind is None else kind(root, name, cores)
+    except OSError as error:
+        log.warning("no cgroup for slot %s (%s): %s", slot, error, "; ".join(_OPEN_WITHOUT))
+        return NoGroup()
 
 
 def missing_limits(root: Path = _ROOT) -> tuple[str, ...]:
     """Name the limits that are not kept for whole boxes on this machine."""
     if _usable_layout(root) is not None:
         return ()
-    return (
-        "memory is limited per process, not per box",
-        "running out of memory is reported as nonzero_exit",
-        "cores are assigned, but a program may change its own affinity",
-    )
+    return _OPEN_WITHOUT
 
 
 def remove_stale_groups(root: Path = _ROOT) -> None:

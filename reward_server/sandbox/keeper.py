@@ -21,14 +21,17 @@ import fcntl
 import json
 import marshal
 import os
+import resource
 import select
 import signal
 import socket
 import stat
 import sys
 import time
-from dataclasses import asdict, dataclass
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False  # typing and dataclasses would make every fork dearer
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 _MESSAGE_BYTES = 1 << 17
 _CONTROL, _SECCOMP, _FIRST_FREE = 3, 4, 5
@@ -38,20 +41,20 @@ _NEW_MOUNTS, _BIND, _RECURSIVE, _SLAVE = 0x20000, 4096, 16384, 1 << 19
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass
 class Report:
     """What the keeper saw of one run; times are monotonic nanoseconds."""
 
-    launched: bool = False
-    start_ns: int = 0
-    end_ns: int = 0
-    status: int = 0
-    timed_out: bool = False
-    killed: bool = False
-    cpu_seconds: float = 0.0
-    peak_memory_bytes: int = 0
-    disk_full: bool = False
-    artifact: str = "absent"
+    def __init__(self) -> None:
+        self.launched = False
+        self.start_ns = 0
+        self.end_ns = 0
+        self.status = 0
+        self.timed_out = False
+        self.killed = False
+        self.cpu_seconds = 0.0
+        self.peak_memory_bytes = 0
+        self.disk_full = False
+        self.artifact = "absent"
 
 
 def _check(result: int, what: str) -> None:
@@ -118,7 +121,7 @@ class Keeper:
             report, artifact = self._run(json.loads(text), fds)
             rights = [artifact] if artifact is not None else []
             try:
-                socket.send_fds(self.channel, [json.dumps(asdict(report)).encode()], rights)
+                socket.send_fds(self.channel, [json.dumps(vars(report)).encode()], rights)
             except BrokenPipeError:
                 return
             for fd in rights:
@@ -156,6 +159,8 @@ class Keeper:
             for target_fd, fd in enumerate(high):
                 os.dup2(fd, target_fd)
             os.closerange(_FIRST_FREE, os.sysconf("SC_OPEN_MAX"))
+            for name, value in request["limits"].items():
+                resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
             if self.config["uid"] is not None:
                 uid = self.config["uid"]
                 os.setgroups([])
@@ -226,6 +231,7 @@ class Keeper:
         for folder in folders:
             space = os.fstatvfs(folder)
             report.disk_full = report.disk_full or space.f_bavail == 0 or space.f_favail == 0
+        os.chmod(f"/proc/self/fd/{folders[0]}", 0o700)  # the program may have closed it
         report.artifact, artifact = open_artifact(
             folders[0], request["artifact"], request["artifact_bytes"]
         )

@@ -123,7 +123,7 @@ class Slot:
             report.set_exception(ConnectionResetError("the keeper is gone"))
         else:
             artifact = descriptors[0] if descriptors else None
-            report.set_result((Report(**json.loads(text)), artifact))
+            report.set_result((_read_report(text), artifact))
 
     async def _ready_channel(self) -> socket.socket:
         if self._is_closed:
@@ -202,6 +202,12 @@ def _discard(report: asyncio.Future[_Answer]) -> None:
         artifact = report.result()[1]
         if artifact is not None:
             os.close(artifact)
+
+
+def _read_report(text: bytes) -> Report:
+    report = Report()
+    vars(report).update(json.loads(text))
+    return report
 
 
 def _await_end(process: subprocess.Popen[bytes]) -> None:

@@ -14,6 +14,7 @@ from reward_server.model import ErrorKind
 from reward_server.store import statements
 from reward_server.store.paging import select_page, to_page
 from reward_server.store.rows import (
+    answer_of,
     job_parameters,
     solution_parameters,
     storable,
@@ -64,22 +65,23 @@ class Store:
         parameters |= {"idempotency_key": key, "body_digest": body_digest}
         row = await self._row(statements.ACCEPT, parameters)
         if row is not None:
-            return Accepted(row.id, is_new=True, state=JobState(row.state))
+            return Accepted(row.id, is_new=True, state=JobState(row.state), attempt=row.attempt)
         existing = await self._one(statements.FIND_BY_KEY, {"key": key})
         if existing.body_digest != body_digest:
             message = "this idempotency key was used with another request"
             raise RequestError(ErrorKind.CONFLICT, message)
-        return Accepted(existing.id, is_new=False, state=JobState(existing.state))
+        state = JobState(existing.state)
+        return Accepted(existing.id, is_new=False, state=state, attempt=existing.attempt)
 
     async def begin(self, job_id: UUID) -> int | None:
-        """Start an attempt and return its number, or None when the job has already ended."""
+        """Take a job up again and return the attempt's number, or None when it has ended."""
         row = await self._row(statements.BEGIN, {"job_id": job_id})
         return None if row is None else int(row.attempt)
 
-    async def record(self, job_id: UUID, attempt: int, verdict: Verdict) -> UUID:
-        """End a job with its one result and return the solution's id.
+    async def record(self, job_id: UUID, attempt: int, verdict: Verdict) -> StoredAnswer:
+        """End a job with its one result and return it.
 
-        A job that has a result keeps it: its solution's id is returned, nothing changes.
+        A job that has a result keeps it: that one is returned, nothing changes.
 
         Raises:
             InfrastructureError: `cancelled`, or `worker_lost` when the attempt is not current.
@@ -88,8 +90,7 @@ class Store:
         row = await self._row(statements.RECORD, parameters)
         if row is None:
             return await self._recorded(job_id)
-        solution_id: UUID = row.id
-        return solution_id
+        return answer_of(verdict, job_id, attempt, row.id, row.created_at)
 
     async def fail(self, job_id: UUID, attempt: int, kind: ErrorKind, message: str) -> bool:
         """End a job without a result; False when this attempt is no longer the job's own."""
@@ -140,12 +141,12 @@ class Store:
         """
         return to_page(await self._rows(select_page(wanted)), wanted)
 
-    async def _recorded(self, job_id: UUID) -> UUID:
-        row = await self._row(statements.FIND_RECORDED, {"job_id": job_id})
-        if row is not None and row.solution_id is not None:
-            solution_id: UUID = row.solution_id
-            return solution_id
-        if row is not None and row.state == JobState.CANCELLED:
+    async def _recorded(self, job_id: UUID) -> StoredAnswer:
+        answer = await self.answer(job_id)
+        if answer is not None:
+            return answer
+        job = await self.job(job_id)
+        if job is not None and job.state is JobState.CANCELLED:
             raise InfrastructureError(ErrorKind.CANCELLED, "the job was cancelled")
         message = "this attempt was given up; its result does not count"
         raise InfrastructureError(ErrorKind.WORKER_LOST, message)

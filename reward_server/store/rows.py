@@ -20,6 +20,8 @@ from reward_server.model import (
 from reward_server.store.values import JobRow, JobState, SolutionSummary, StoredAnswer
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from sqlalchemy import Row
 
     from reward_server.model import Verdict
@@ -195,6 +197,47 @@ def to_answer(row: Row[Any]) -> StoredAnswer:
         sandbox=Box(row.sandbox_kind, row.sandbox_image),
         exit_code=row.exit_code,
         attempt=row.attempt,
+    )
+
+
+def answer_of(
+    verdict: Verdict, job_id: UUID, attempt: int, solution_id: UUID, created_at: datetime
+) -> StoredAnswer:
+    """Return what `to_answer` would read back of a verdict that was just stored."""
+    submission, execution, failure = verdict.submission, verdict.execution, verdict.grade.failure
+    return StoredAnswer(
+        job_id=job_id,
+        solution_id=solution_id,
+        task_id=storable(submission.task_id),
+        run_id=storable(submission.run_id),
+        step=submission.step,
+        sample_id=storable_or_none(submission.sample_id),
+        parent_id=parse_parent_id(submission.parent_id),
+        prompt_kind=submission.prompt_kind,
+        code=storable(verdict.program.code),
+        plan=storable(verdict.program.plan),
+        program_digest=verdict.program.digest,
+        status=JobState.SCORED if failure is None else JobState.FAILED,
+        reward=verdict.reward.value,
+        score=verdict.grade.score,
+        higher_is_better=verdict.higher_is_better,
+        valid=failure is None,
+        failure=failure,
+        milestones=execution.milestones,
+        duration_seconds=execution.duration_seconds,
+        cpu_seconds=execution.cpu_seconds,
+        timings=verdict.timings,
+        peak_memory_bytes=execution.peak_memory_bytes,
+        stdout_tail=storable(execution.stdout_tail),
+        stderr_tail=storable(execution.stderr_tail),
+        instrumentation=verdict.instrumentation,
+        sandbox=execution.box,
+        exit_code=execution.exit_code,
+        data_digest=verdict.data_digest,
+        scheme=verdict.reward.scheme,
+        attempt=attempt,
+        medal=verdict.medal,
+        created_at=created_at,
     )
 
 

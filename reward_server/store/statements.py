@@ -27,10 +27,10 @@ ACCEPT = text("""
     SET state = 'queued', attempt = jobs.attempt + 1, error_kind = NULL, error_message = NULL,
         started_at = NULL, finished_at = NULL
     WHERE jobs.state = 'errored' AND jobs.body_digest = excluded.body_digest
-    RETURNING id, state
+    RETURNING id, state, attempt
 """)
 
-FIND_BY_KEY = text("SELECT id, state, body_digest FROM jobs WHERE idempotency_key = :key")
+FIND_BY_KEY = text("SELECT id, state, attempt, body_digest FROM jobs WHERE idempotency_key = :key")
 
 # A job that was running already lost its worker: the new attempt fences off the old one.
 BEGIN = text("""
@@ -44,19 +44,13 @@ BEGIN = text("""
 RECORD = text(f"""
     WITH ended AS (
         UPDATE jobs SET state = CAST(:status AS text), finished_at = now()
-        WHERE id = :job_id AND attempt = :attempt AND state = 'running'
+        WHERE id = :job_id AND attempt = :attempt AND state IN ('queued', 'running')
         RETURNING id, {", ".join(_FROM_JOB)}
     )
     INSERT INTO solutions ({_NAMES})
     SELECT id, {", ".join(_FROM_JOB)}, {_VALUES} FROM ended
-    RETURNING id
+    RETURNING id, created_at
 """)  # noqa: S608 - made of column names
-
-FIND_RECORDED = text("""
-    SELECT jobs.state, solutions.id AS solution_id
-    FROM jobs LEFT JOIN solutions ON solutions.job_id = jobs.id
-    WHERE jobs.id = :job_id
-""")
 
 FAIL = text("""
     UPDATE jobs

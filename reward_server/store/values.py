@@ -39,11 +39,12 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A durable job; `is_new` says that it is the caller's to run."""
+    """A durable job; `is_new` says that it is the caller's to run, as this attempt."""
 
     job_id: UUID
     is_new: bool
     state: JobState
+    attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from tests.conftest import COMMAND, ROOT, start_server, stop_server
+from tests.conftest import (
+    COMMAND,
+    ROOT,
+    children,
+    descendants,
+    start_server,
+    stop_server,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,16 +189,6 @@ def is_alive(pid: int) -> bool:
     except OSError:
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
-
-
-def children(pid: int) -> list[int]:
-    texts = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")]
-    return [int(part) for text in texts for part in text.split()]
-
-
-def descendants(pid: int) -> list[int]:
-    found = children(pid)
-    return found + [lower for child in found for lower in descendants(child)]
 
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import tomllib
 import uuid
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import pytest
 
 from reward_server.api.answers import Answer
 from reward_server.sandbox.cgroups import missing_limits
+from tests.conftest import descendants
 
 if TYPE_CHECKING:
     import httpx
@@ -26,7 +26,7 @@ HONEST = f"""
 import shutil
 shutil.copy("/workdir/{TASK}/prepared/public/sample_submission.csv", "submission.csv")
 """
-BOX_MARKS = (b"/inside/launcher.py", b"sleep\x0086399")
+BOX_MARKS = (b"/inside/launcher", b"sleep\x0086399")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def load_cases() -> list[Case]:
     return [Case(**case) for file in files for case in tomllib.loads(file.read_text())["case"]]
 
 
-def score(client: httpx.Client, program: str, **fields: Any) -> dict[str, Any]:
+def score(client: httpx.Client, program: str, **fields: object) -> dict[str, Any]:
     body = {"task_id": TASK, "code": program, **fields}
     response = client.post("/score", json=body)
     assert response.status_code == 200, response.text
@@ -101,7 +101,7 @@ def assert_always(
 ) -> None:
     assert client.get("/livez").status_code == 200
     assert score(client, HONEST)["reward"] == honest["reward"]
-    assert box_processes() == []
+    assert box_processes(server) == []
     if run_id is not None:
         rows = client.get("/v1/solutions", params={"run_id": run_id}).json()["solutions"]
         assert [row["job_id"] for row in rows] == [answer["job_id"]]
@@ -111,15 +111,19 @@ def assert_always(
     assert str(server.data_dir) not in str(answer)
 
 
-def box_processes() -> list[str]:
+def box_processes(server: RunningServer) -> list[str]:
+    """Return what is left of boxes: below the server, or orphaned."""
     found = []
+    below = descendants(server.pid)
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or entry.name == str(os.getpid()):
+        if not entry.name.isdigit():
             continue
         try:
             line = (entry / "cmdline").read_bytes()
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        if any(mark in line for mark in BOX_MARKS):
+        is_ours = int(entry.name) in below or parent == 1
+        if is_ours and any(mark in line for mark in BOX_MARKS):
             found.append(line.decode(errors="replace"))
     return found

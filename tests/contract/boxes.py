@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import uuid
@@ -58,16 +59,16 @@ class Bench:
     public: Path
 
     async def run(
-        self, code: str, markers: Iterable[Marker] = (), *, task_id: str = "task", **limits: Any
+        self, code: str, markers: Iterable[Marker] = (), *, task_id: str = "task", **limits: float
     ) -> Execution:
         instrumented = Instrumented(Program(code), tuple(markers), Instrumentation("off"))
-        wanted = replace(LIMITS, **limits)
+        wanted = replace(LIMITS, **limits)  # type: ignore[arg-type]
         execution: Execution = await self.sandbox.execute(
             instrumented, task_id, self.public, wanted
         )
         return execution
 
-    async def says(self, code: str, **limits: Any) -> str:
+    async def says(self, code: str, **limits: float) -> str:
         """Run a program that must end well and return what it printed."""
         execution = await self.run(code, **limits)
         assert execution.exit_code == 0, execution
@@ -114,6 +115,22 @@ def living(mark: str) -> list[str]:
         except psutil.Error:
             continue
     return found
+
+
+async def until_asleep(mark: str) -> None:
+    """Wait for a process that calls itself by the mark."""
+    while not any(line.startswith(mark) for line in living(mark)):  # noqa: ASYNC110 - polled
+        await asyncio.sleep(0.01)
+
+
+async def until_gone(mark: str) -> None:
+    while living(mark):  # noqa: ASYNC110 - there is nothing that would tell us
+        await asyncio.sleep(0.01)
+
+
+def sleeper(mark: str) -> str:
+    """Return a program that calls itself by the mark and sleeps."""
+    return f"import os; os.execvp('sleep', ['{mark}', '600'])"
 
 
 def descendants() -> set[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -11,16 +12,19 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from boxes import bubblewrap, living, started, unique
+from boxes import bubblewrap, living, sleeper, started, unique, until_asleep, until_gone
 from probes import CONNECT, POSTURE, SYSTEM_CALLS, WRITE_PUBLIC
 
-from reward_server.sandbox import command, keeper
 from reward_server.sandbox import bubblewrap as module
+from reward_server.sandbox import command, keeper
 from reward_server.sandbox.seccomp import denied_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    Rule = Callable[[list[str]], list[str]]
+    Change = Callable[[Rule], None]
 
 ALLOW_ALL = struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)
 SHARED_NETWORK = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
@@ -34,11 +38,11 @@ def own_public(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def change_command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[list[str]], list[str]]], None]:
+def change_command(monkeypatch: pytest.MonkeyPatch) -> Change:
     """Change the command line that every box of this test is built with."""
     build = command.build_command
 
-    def change(rule: Callable[[list[str]], list[str]]) -> None:
+    def change(rule: Rule) -> None:
         monkeypatch.setattr(
             module.command, "build_command", lambda *arguments: rule(build(*arguments))
         )
@@ -57,9 +61,6 @@ def without(arguments: list[str], *parts: str) -> list[str]:
 async def say(code: str, public: Path) -> str:
     async with started(bubblewrap(1), public) as bench:
         return await bench.says(code)
-
-
-Change = "Callable[[Callable[[list[str]], list[str]]], None]"
 
 
 async def test_the_network_probe(own_public: Path, change_command: Change) -> None:
@@ -82,18 +83,18 @@ async def test_the_read_only_probe(own_public: Path, change_command: Change) -> 
     assert await say(WRITE_PUBLIC, own_public) == "REFUSED\n"
 
     def bind_writable(arguments: list[str]) -> list[str]:
-        changed = list(arguments)
-        changed[changed.index("/workdir/task/prepared/public") - 2] = "--bind"
-        return changed
+        if "/workdir/task/prepared/public" not in arguments:  # the trial run at the start
+            return arguments
+        place = arguments.index("/workdir/task/prepared/public") - 2
+        assert arguments[place] == "--ro-bind"
+        return [*arguments[:place], "--bind", *arguments[place + 1 :]]
 
     change_command(bind_writable)
     assert await say(WRITE_PUBLIC, own_public) == "WRITTEN\n"
     assert (own_public / "planted").exists()
 
 
-async def test_the_system_call_probe(
-    own_public: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_system_call_probe(own_public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     harmless = ("kcmp", "process_vm_readv", "name_to_handle_at", "add_key", "userfaultfd")
     calls = {name: (denied_calls()[name], [-1] * 6) for name in harmless}
     probe = SYSTEM_CALLS.format(calls=calls)
@@ -140,25 +141,22 @@ async def test_the_disk_probe(own_public: Path, change_command: Change) -> None:
 async def test_the_orphan_probe(own_public: Path, change_command: Change) -> None:
     """A box outlives its keeper only without `--die-with-parent`."""
 
-    async def lose_the_keeper() -> list[str]:
+    async def lose_the_keeper(patience_seconds: float) -> list[str]:
         mark = unique("orphan")
-        code = f"import os; os.execvp('sleep', ['{mark}', '600'])"
         async with started(bubblewrap(1), own_public) as bench:
-            run = asyncio.create_task(bench.run(code, task_id=mark))
-            while not any(line.startswith(mark) for line in living(mark)):
-                await asyncio.sleep(0.01)
+            run = asyncio.create_task(bench.run(sleeper(mark), task_id=mark))
+            await until_asleep(mark)
             bench.sandbox._slots[0]._process.kill()
             with pytest.raises(Exception, match="lost"):
                 await run
-            for _ in range(50):
-                if not living(mark):
-                    break
-                await asyncio.sleep(0.01)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience_seconds):
+                    await until_gone(mark)
             return living(mark)
 
-    assert await lose_the_keeper() == []
+    assert await lose_the_keeper(20) == []
     change_command(lambda arguments: without(arguments, "--die-with-parent"))
-    left = await lose_the_keeper()
+    left = await lose_the_keeper(0.5)
     try:
         assert left != []
     finally:

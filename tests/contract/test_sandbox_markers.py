@@ -12,6 +12,16 @@ from reward_server.model import Milestone
 if TYPE_CHECKING:
     from boxes import Bench
 
+ASYNC = """
+import asyncio
+async def f():
+    x = 1
+def g():
+    y = 1
+    yield
+asyncio.run(f())
+next(g())
+"""
 # Each case: a program, the statements after which milestones 1, 2, 3 … stand, those that count.
 PLACES = {
     "in a function that is called": (
@@ -29,21 +39,27 @@ PLACES = {
         [2, 3],
     ),
     "after a loop whose body raises StopIteration": (
-        "try:\n    for n in [1]:\n        raise StopIteration\n"
-        "except StopIteration:\n    y = 1\n",
+        "try:\n    for n in [1]:\n        next(iter(()))\nexcept StopIteration:\n    y = 1\n",
         ("for n", "y = 1"),
         [2],
     ),
-    "after a loop that breaks": ("while True:\n    x = 1\n    break\ny = 1\n", ("x = 1", "while"), [1, 2]),
+    "after a loop that breaks": (
+        "while True:\n    x = 1\n    break\ny = 1\n",
+        ("x = 1", "while"),
+        [1, 2],
+    ),
     "in a with that swallows": (
         "import contextlib\nwith contextlib.suppress(ValueError):\n    int('x')\ny = 1\n",
         ("import contextlib", "with", "int("),
         [1, 2],
     ),
-    "in a match": ("match 1:\n    case 1:\n        x = 1\n    case _:\n        y = 1\n", ("x = 1",), [1]),
+    "in a match": (
+        "match 1:\n    case 1:\n        x = 1\n    case _:\n        y = 1\n",
+        ("x = 1",),
+        [1],
+    ),
     "in a coroutine and a generator": (
-        "import asyncio\nasync def f():\n    x = 1\n    return x\ndef g():\n    y = 1\n    yield\n"
-        "asyncio.run(f())\nnext(g())\n",
+        ASYNC,
         ("import asyncio", "x = 1", "y = 1"),
         [1, 2, 3],
     ),
@@ -63,9 +79,17 @@ PLACES = {
         ("from __future__", "x: int"),
         [1, 2],
     ),
-    "after the last statement before a failure": ("import os\nx = 1\nraise ValueError\n", ("import os", "x = 1"), [1, 2]),
-    "before an exit that skips everything": ("import os\nx = 1\nos._exit(1)\n", ("import os", "x = 1"), [1, 2]),
-}  # fmt: skip
+    "after the last statement before a failure": (
+        "import os\nx = 1\nraise ValueError\n",
+        ("import os", "x = 1"),
+        [1, 2],
+    ),
+    "before an exit that skips everything": (
+        "import os\nx = 1\nos._exit(1)\n",
+        ("import os", "x = 1"),
+        [1, 2],
+    ),
+}
 
 
 @pytest.mark.parametrize(("code", "places", "expected"), PLACES.values(), ids=PLACES)
@@ -175,7 +199,7 @@ while frame:
     texts += [repr(value).encode() for value in {**frame.f_locals, **frame.f_globals}.values()
               if value is not texts]
     frame = frame.f_back
-for token in set(re.findall(rb"[0-9a-f]{64}", b" ".join(texts))):
+for token in set(re.findall(rb"(?:\\x1e|\\\\x1e)([0-9a-f]{64})", b" ".join(texts))):
     os.write(2, b"\\x1e" + token + b"\\n")
 print(len(texts) > 10)
 raise SystemExit
@@ -187,4 +211,3 @@ async def test_a_later_token_cannot_be_found_outside_the_markers_own_function(be
     execution = await bench.run(SEARCH, after(SEARCH, "import glob", "y = 1"))
     assert execution.stdout_tail == "True\n", execution.stderr_tail
     assert execution.milestones == (Milestone.IMPORTED_PACKAGES,)
-

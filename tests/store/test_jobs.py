@@ -98,10 +98,10 @@ async def test_an_errored_job_is_not_run_again_for_another_body(store: Store) ->
 
 async def test_a_result_comes_back_whole(store: Store) -> None:
     job_id, attempt = await started(store)
-    solution_id = await store.record(job_id, attempt, verdict())
+    stored = await store.record(job_id, attempt, verdict())
     answer = await store.answer(job_id)
     assert answer is not None
-    assert answer.solution_id == solution_id
+    assert answer == stored
     assert (answer.task_id, answer.run_id, answer.step) == ("spaceship", "default", 3)
     assert (answer.status, answer.valid, answer.failure) == (JobState.SCORED, True, None)
     assert (answer.reward, answer.score, answer.medal) == (0.8, 0.8, "gold")

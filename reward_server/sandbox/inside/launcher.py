@@ -3,15 +3,10 @@
 It runs under the box's own Python, where this package does not exist, and imports nothing
 but built-in modules, because every program pays for what it imports. Until the last lines it
 is trusted; what it leaves behind for the program is a closed door: the payload is erased,
-the control socket and every other descriptor are shut.
-
-The program's file holds the code as the model wrote it. The markers exist only in the
-compiled tree, after the statements they belong to and on their lines, so that a traceback
-shows the original and the file gives no token away. A marker's function answers only to the
-call that was compiled in for it.
+the control socket and every other descriptor are shut. The program's file holds the code as
+the model wrote it; how markers come into it is told in `progress`.
 """
 
-import _ast
 import _socket
 import builtins
 import marshal
@@ -20,7 +15,6 @@ import sys
 import time
 
 _CONTROL = 3
-_FIRST_COLUMN = 1_000_000
 
 
 def _hand_over(started_ns, folders):
@@ -47,6 +41,8 @@ def _read_payload():
 
 
 def _limit(limits):
+    if not limits:
+        return
     import resource  # noqa: PLC0415 - not built in everywhere
 
     for name, value in limits.items():
@@ -54,82 +50,14 @@ def _limit(limits):
         resource.setrlimit(kind, (value, value))
 
 
-def _place_markers(tree, places, name):
-    """Insert a call of the marker function after every statement at one of the places."""
-    pending = [tree]
-    count = 0
-    while pending:
-        node = pending.pop()
-        for field in node._fields:
-            value = getattr(node, field, None)
-            if isinstance(value, _ast.AST):
-                pending.append(value)
-            elif isinstance(value, list):
-                pending += [item for item in value if isinstance(item, _ast.AST)]
-                if value and isinstance(value[0], _ast.stmt):
-                    value[:], count = _with_markers(value, places, name, count)
-
-
-def _with_markers(statements, places, name, count):
-    marked = []
-    for statement in statements:
-        marked.append(statement)
-        for milestone in places.get((statement.lineno, statement.col_offset), ()):
-            marked.append(_marker(statement, name, milestone, _FIRST_COLUMN + count))
-            count += 1
-    return marked, count
-
-
-def _marker(statement, name, milestone, column):
-    where = {
-        "lineno": statement.lineno,
-        "end_lineno": statement.lineno,
-        "col_offset": column,
-        "end_col_offset": column + 1,
-    }
-    function = _ast.Name(name, _ast.Load(), **where)
-    call = _ast.Call(function, [_ast.Constant(milestone, **where)], [], **where)
-    return _ast.Expr(call, **where)
-
-
-def _marker_function(tokens, file):
-    """Make the function that reports a milestone, once, from a place compiled in for it."""
-    get_frame, write = sys._getframe, os.write  # noqa: SLF001 - there is no public way
-    stat, stream = os.fstat, os.fstat(2)
-    channels = (os.dup2(2, os.sysconf("SC_OPEN_MAX") - 1, inheritable=False), 2)
-
-    def report(token):
-        for channel in channels:
-            try:
-                now = stat(channel)
-                if (now.st_dev, now.st_ino) == (stream.st_dev, stream.st_ino):
-                    return write(channel, token)
-            except OSError:  # the program shut it: its right, and no reason to fail it
-                continue
-        return 0
-
-    def reached(milestone):
-        token = tokens.get(milestone)
-        if token is None:
-            return
-        frame = get_frame(1)
-        positions = list(frame.f_code.co_positions())
-        column = positions[frame.f_lasti // 2][2]
-        is_compiled_in = frame.f_code.co_filename == file and column and column >= _FIRST_COLUMN
-        if is_compiled_in and report(token):
-            tokens.pop(milestone, None)
-
-    return reached
-
-
 def _compile(payload, file):
-    flags = 0x0400  # PyCF_ONLY_AST
     if not payload["places"]:
         return compile(payload["code"], file, "exec", dont_inherit=True)
-    tree = compile(payload["code"], file, "exec", flags, dont_inherit=True)
-    _place_markers(tree, payload["places"], payload["name"])
-    setattr(builtins, payload["name"], _marker_function(payload["tokens"], file))
-    return compile(tree, file, "exec", dont_inherit=True)
+    import progress  # noqa: PLC0415 - every program would pay for what not every program needs
+
+    code = progress.compile_with_markers(payload, file)
+    del sys.modules["progress"]
+    return code
 
 
 def _become_main(file):
