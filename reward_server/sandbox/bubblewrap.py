@@ -8,6 +8,7 @@ import marshal
 import os
 import secrets
 import shutil
+import signal
 import tempfile
 import time
 from dataclasses import replace
@@ -26,6 +27,7 @@ from reward_server.model import (
 )
 from reward_server.sandbox import command
 from reward_server.sandbox.cgroups import Reading, remove_stale_groups
+from reward_server.sandbox.keeper import Report
 from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.sandbox.slot import Slot, Staging
@@ -33,8 +35,9 @@ from reward_server.sandbox.streams import Drain
 from reward_server.sandbox.verdict import Evidence, judge
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reward_server.model import Milestone
-    from reward_server.sandbox.keeper import Report
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +51,36 @@ _REMEDY = (
     "bubblewrap needs user namespaces for unprivileged users "
     "(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0)"
 )
+
+
+class _Output:
+    """The two streams of one run, and the milestones that come with the second."""
+
+    def __init__(
+        self, instrumented: Instrumented, most_bytes: int, on_excess: Callable[[], None]
+    ) -> None:
+        self.tokens = make_tokens({marker.milestone for marker in instrumented.markers})
+        self.scanner = MarkerScanner(self.tokens)
+        (out_read, out_write), (err_read, err_write) = os.pipe(), os.pipe()
+        self.write_ends = [out_write, err_write]
+        self.out = Drain(out_read, _TAIL_BYTES, most_bytes, on_excess)
+        self._err = Drain(err_read, _TAIL_BYTES, most_bytes, on_excess, self.scanner.feed)
+
+    @property
+    def exceeded(self) -> bool:
+        return self.out.exceeded or self._err.exceeded
+
+    async def ended(self) -> None:
+        async with asyncio.timeout(_GRACE_SECONDS):
+            await self.out.ended()
+            await self._err.ended()
+
+    def error_tail(self) -> str:
+        return self._err.tail(self.scanner.finish())
+
+    def close(self) -> None:
+        self.out.close()
+        self._err.close()
 
 
 class BubblewrapSandbox:
@@ -154,32 +187,41 @@ class BubblewrapSandbox:
         begun_ns = time.monotonic_ns()
         slot.group.limit(limits.memory_bytes, limits.processes)
         before = slot.group.read()
-        tokens = make_tokens({marker.milestone for marker in instrumented.markers})
-        scanner = MarkerScanner(tokens)
-        (out_read, out_write), (err_read, err_write) = os.pipe(), os.pipe()
-        out = Drain(out_read, _TAIL_BYTES, limits.output_bytes, slot.interrupt)
-        err = Drain(err_read, _TAIL_BYTES, limits.output_bytes, slot.interrupt, scanner.feed)
+        output = _Output(instrumented, limits.output_bytes, slot.interrupt)
         try:
-            payload = _payload(instrumented, tokens, limits, counted=slot.has_limits)
+            payload = _payload(instrumented, output.tokens, limits, counted=slot.has_limits)
             report, artifact = await slot.run(
                 self._request(slot, task_id, public, limits),
-                [payload, out_write, err_write],
+                [payload, *output.write_ends],
                 _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
             )
             data = _read_and_close(artifact)
-            async with asyncio.timeout(_GRACE_SECONDS):
-                await out.ended()
-                await err.ended()
+            await output.ended()
+        except InfrastructureError as error:
+            counted = _difference(before, slot.group.read())
+            if error.kind is not ErrorKind.SANDBOX_LOST or counted.oom_kills == 0:
+                raise
+            report, data = _killed_with_its_keeper(begun_ns), None
         finally:
-            out.close()
-            err.close()
+            output.close()
         counted = _difference(before, slot.group.read())
-        stderr = err.tail(scanner.finish())
-        self._check_ours(report, counted, stderr, output_exceeded=out.exceeded or err.exceeded)
+        stderr = output.error_tail()
+        self._check_ours(report, counted, stderr, output_exceeded=output.exceeded)
+        return self._tell(begun_ns, report, counted, output, stderr, data)
+
+    def _tell(  # noqa: PLR0913, PLR0917 - one argument a witness
+        self,
+        begun_ns: int,
+        report: Report,
+        counted: Reading,
+        output: _Output,
+        stderr: str,
+        artifact: bytes | None,
+    ) -> Execution:
         evidence = Evidence(
             exit_code=report.status,
             timed_out=report.timed_out,
-            output_exceeded=out.exceeded or err.exceeded,
+            output_exceeded=output.exceeded,
             oom_kills=counted.oom_kills,
             processes_refused=counted.processes_refused,
             disk_full=report.disk_full,
@@ -188,14 +230,14 @@ class BubblewrapSandbox:
         return Execution(
             box=self.box,
             failure=judge(evidence),
-            milestones=count_earned(scanner.reached, tokens),
-            artifact=data,
+            milestones=count_earned(output.scanner.reached, output.tokens),
+            artifact=artifact,
             exit_code=report.status,
             boot_seconds=(report.start_ns - begun_ns) / 1e9,
             duration_seconds=(report.end_ns - report.start_ns) / 1e9,
             cpu_seconds=counted.cpu_seconds or report.cpu_seconds,
             peak_memory_bytes=counted.peak_memory_bytes or report.peak_memory_bytes,
-            stdout_tail=out.tail(),
+            stdout_tail=output.out.tail(),
             stderr_tail=stderr,
         )
 
@@ -272,6 +314,14 @@ def _payload(
         file.write(marshal.dumps(content, 2))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
+
+
+def _killed_with_its_keeper(begun_ns: int) -> Report:
+    """Stand in for the report of a keeper that the program's hunger has taken along."""
+    report = Report()
+    report.launched, report.status = True, -signal.SIGKILL
+    report.start_ns, report.end_ns = begun_ns, time.monotonic_ns()
+    return report
 
 
 def _read_and_close(artifact: int | None) -> bytes | None:

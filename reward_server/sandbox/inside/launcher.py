@@ -40,6 +40,13 @@ def _read_payload():
     return marshal.loads(payload)  # noqa: S302 - written by the server, before any program ran
 
 
+def _write(file, data):
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o644)
+    while data:
+        data = data[os.write(descriptor, data) :]
+    os.close(descriptor)
+
+
 def _limit(limits):
     if not limits:
         return
@@ -75,8 +82,7 @@ def _prepare(started_ns):
     _hand_over(started_ns, payload["folders"])
     _limit(payload["limits"])
     file = payload["file"]
-    with open(file, "w", encoding="utf-8", newline="") as written:
-        written.write(payload["code"])
+    _write(file, payload["code"].encode())
     sys.stdout.reconfigure(line_buffering=True)
     return _compile(payload, file), _become_main(file)
 
