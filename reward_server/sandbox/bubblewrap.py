@@ -93,7 +93,7 @@ class BubblewrapSandbox:
         self._first_uid = first_uid
         self._slots: list[Slot] = []
         self._free: asyncio.Queue[Slot] = asyncio.Queue()
-        self._stage_root: str | None = None
+        self._staging: Staging | None = None
         self._folders: list[Path] = []
 
     async def start(self) -> None:
@@ -108,11 +108,11 @@ class BubblewrapSandbox:
         _remove_stale_folders()
         self._inside = self._make_folder()
         await asyncio.to_thread(command.compile_launcher, self._interpreter, self._inside)
-        self._sources, staging = self._stage(bubblewrap)
+        self._sources, self._staging = self._stage(bubblewrap)
         cores = sorted(os.sched_getaffinity(0))
         seccomp = build_filter()
         for index in range(self._count):
-            slot = Slot(index, _share(cores, index, self._count), seccomp, staging)
+            slot = Slot(index, _share(cores, index, self._count), seccomp, self._staging)
             self._slots.append(slot)
             try:
                 await slot.start()
@@ -151,7 +151,7 @@ class BubblewrapSandbox:
         binary = str(bubblewrap.path)
         if os.geteuid() != 0:
             return command.Sources(binary, real["environment"], real["base"], real["inside"]), None
-        root = self._stage_root = str(self._make_folder())
+        root = str(self._make_folder())
         if bubblewrap.origin == "system":
             del real["bubblewrap"]
         else:
@@ -242,16 +242,16 @@ class BubblewrapSandbox:
         )
 
     def _request(self, slot: Slot, task_id: str, public: Path, limits: Limits) -> dict[str, object]:
-        seen = f"{self._stage_root}/public" if self._stage_root else str(public)
+        seen = str(public)
+        if self._staging is not None:
+            seen = f"{self._staging.root}/{self._staging.add(public)}"
         return {
             "argv": command.build_command(
                 self._sources, self._interpreter, task_id, seen, limits.disk_bytes
             ),
             "environment": command.build_environment(self._interpreter, len(slot.cores)),
-            "public": str(public),
             "boot_seconds": _BOOT_SECONDS,
             "wall_seconds": limits.wall_seconds,
-            "limits": {"CORE": 0, "NOFILE": limits.open_files},
             "artifact": _ARTIFACT,
             "artifact_bytes": limits.artifact_bytes,
         }
@@ -299,7 +299,9 @@ def _payload(
     places: dict[tuple[int, int], list[int]] = {}
     for marker in instrumented.markers:
         places.setdefault((marker.line, marker.column), []).append(int(marker.milestone))
-    rlimits = {} if counted else {"DATA": limits.memory_bytes, "NPROC": limits.processes}
+    rlimits = {"CORE": 0, "NOFILE": limits.open_files}
+    if not counted:
+        rlimits |= {"DATA": limits.memory_bytes, "NPROC": limits.processes}
     content = {
         "code": instrumented.program.code,
         "file": f"{command.WORK}/{_FILE}",

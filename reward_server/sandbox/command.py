@@ -134,15 +134,16 @@ def build_command(
         *("--hostname", "box", "--seccomp", "4"),
         *("--ro-bind", "/usr", "/usr", *_system_folders()),
         *(part for path in _ETC for part in ("--ro-bind-try", path, path)),
-        *own_base,
-        *("--ro-bind", sources.environment, str(interpreter.environment)),
-        *("--ro-bind", sources.inside, INSIDE),
-        *("--ro-bind", public, f"/workdir/{task_id}/prepared/public"),
         *("--proc", "/proc", "--dev", "/dev"),
         *("--size", str(disk_bytes), "--perms", "1777", "--tmpfs", "/dev/shm"),  # noqa: S108
         *("--remount-ro", "/dev"),
         *("--size", str(disk_bytes), "--perms", "0700", "--tmpfs", WORK),
         *("--size", str(disk_bytes), "--perms", "1777", "--tmpfs", TEMPORARY),
+        # After the temporary folder, because the environment may itself lie below it.
+        *own_base,
+        *("--ro-bind", sources.environment, str(interpreter.environment)),
+        *("--ro-bind", sources.inside, INSIDE),
+        *("--ro-bind", public, f"/workdir/{task_id}/prepared/public"),
         *("--remount-ro", "/", "--chdir", WORK),
         *("--", str(interpreter.python), f"{INSIDE}/{_LAUNCHER}"),
     ]

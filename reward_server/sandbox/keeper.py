@@ -1,11 +1,11 @@
 """One slot's keeper: a small process that starts boxes, watches them and sees them dead.
 
 It runs on the host as a script of its own (`python -I -S keeper.py FD`), single-threaded and
-with nothing but the standard library, so that forking it is cheap. It lives in the slot's
-cgroup and on the slot's cores, and every box inherits both. As root it keeps its rights and
-drops them in each child before `bwrap` is even started; as an ordinary user there is nothing
-to drop. It is the reaper of everything below it: when it reports the end of a run, no
-process of that box exists any more.
+with nothing but the standard library. It lives in the slot's cgroup and on the slot's cores,
+and every box inherits both. Started by root, it first makes the folders that boxes are built
+from reachable in a mount space of its own and then becomes the slot's unprivileged account for
+good, before any `bwrap`; an ordinary user has nothing to drop. It is the reaper of everything
+below it: when it reports the end of a run, no process of that box exists any more.
 
 The conversation over the socket: one `config` message, then for each run one request with
 the descriptors [payload, stdout, stderr] and one report, with the descriptor of the
@@ -17,11 +17,10 @@ from __future__ import annotations
 import base64
 import contextlib
 import ctypes
-import fcntl
 import json
 import marshal
 import os
-import resource
+import resource  # noqa: F401 - wait4 wants it, and after the drop it may be out of reach
 import select
 import signal
 import socket
@@ -29,13 +28,13 @@ import stat
 import sys
 import time
 
-TYPE_CHECKING = False  # typing and dataclasses would make every fork dearer
+TYPE_CHECKING = False  # typing and dataclasses would double its memory
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any
 
 _MESSAGE_BYTES = 1 << 17
-_CONTROL, _SECCOMP, _FIRST_FREE = 3, 4, 5
-_SET_CHILD_SUBREAPER = 36
+_FIRST_FREE = 5  # the box has its streams, the control socket and the filter below
+_SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
 _NEW_MOUNTS, _BIND, _RECURSIVE, _SLAVE = 0x20000, 4096, 16384, 1 << 19
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -76,8 +75,17 @@ def _stage(root: str, sources: dict[str, str]) -> None:
     _mount("tmpfs", root, "tmpfs", 0, "mode=755,size=64k")
     for name, source in sources.items():
         os.mkdir(f"{root}/{name}", 0o755)
-        _mount(source, f"{root}/{name}", None, _BIND)
-    os.mkdir(f"{root}/public", 0o755)
+        with contextlib.suppress(FileNotFoundError):  # a task that was taken away meanwhile
+            _mount(source, f"{root}/{name}", None, _BIND)
+
+
+def _drop(uid: int) -> None:
+    """Become an account without rights, for good."""
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    # The kernel hides /proc/self from a process that changed its account, unless told so.
+    _check(_libc.prctl(_SET_DUMPABLE, 1, 0, 0, 0), "prctl")
 
 
 def _kill_children() -> None:
@@ -107,6 +115,9 @@ class Keeper:
         _check(_libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
         if self.config["stage_root"]:
             _stage(self.config["stage_root"], self.config["stage"])
+            _drop(self.config["uid"])
+        while os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC) < _FIRST_FREE:
+            pass  # so that what we are sent never stands where the box wants something else
         self.filter = base64.b64decode(self.config["seccomp"])
         channel.send(b"ready")
 
@@ -129,14 +140,17 @@ class Keeper:
 
     def _run(self, request: dict[str, Any], fds: list[int]) -> tuple[Report, int | None]:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        child = os.fork()
-        if child == 0:
-            self._become_box(request, fds, theirs.fileno())
-        theirs.close()
-        for fd in fds:
-            os.close(fd)
         report = Report()
         folders: list[int] = []
+        try:
+            child = self._start_box(request, [*fds, theirs.fileno()])
+        except OSError as error:
+            os.write(fds[2], f"keeper: {error}\n".encode())
+            return report, None
+        finally:
+            theirs.close()
+            for fd in fds:
+                os.close(fd)
         with ours:
             self._watch(child, ours, request, report, folders)
         self._reap(child, report)
@@ -145,31 +159,22 @@ class Keeper:
             os.close(fd)
         return report, artifact
 
-    def _become_box(self, request: dict[str, Any], fds: list[int], control: int) -> NoReturn:
+    def _start_box(self, request: dict[str, Any], fds: list[int]) -> int:
+        filter_end, filter_start = os.pipe()
         try:
-            _write("/proc/self/oom_score_adj", "1000")  # the box goes before its keeper
-            if self.config["stage_root"]:
-                _check(_libc.unshare(_NEW_MOUNTS), "unshare")
-                target = f"{self.config['stage_root']}/public"
-                _mount(request["public"], target, None, _BIND)
-            filter_end, filter_start = os.pipe()
             os.write(filter_start, self.filter)
-            wanted = [*fds, control, filter_end]
-            high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in wanted]
-            for target_fd, fd in enumerate(high):
-                os.dup2(fd, target_fd)
-            os.closerange(_FIRST_FREE, os.sysconf("SC_OPEN_MAX"))
-            for name, value in request["limits"].items():
-                resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
-            if self.config["uid"] is not None:
-                uid = self.config["uid"]
-                os.setgroups([])
-                os.setresgid(uid, uid, uid)
-                os.setresuid(uid, uid, uid)
-            os.execve(request["argv"][0], request["argv"], request["environment"])  # noqa: S606
-        except OSError as error:
-            os.write(2, f"keeper: {error}\n".encode())
-        os._exit(125)
+            wanted = enumerate([*fds, filter_end])
+            moves = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in wanted]
+            return os.posix_spawn(
+                request["argv"][0],
+                request["argv"],
+                request["environment"],
+                file_actions=moves,
+                setsigdef=[signal.SIGPIPE],
+            )
+        finally:
+            os.close(filter_start)
+            os.close(filter_end)
 
     def _watch(
         self,

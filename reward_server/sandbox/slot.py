@@ -34,8 +34,26 @@ class Staging:
     """How a privileged keeper makes host folders reachable, and whom its boxes run as."""
 
     root: str
-    folders: Mapping[str, str]
+    folders: dict[str, str]
     first_uid: int
+
+    def add(self, folder: Path) -> str:
+        """Have a folder staged from the next start of a keeper on; return its name there.
+
+        Raises:
+            InfrastructureError: `sandbox_unavailable` when there is no such folder.
+        """
+        try:
+            status = folder.stat()
+        except OSError as error:
+            message = "the task's public data is not there"
+            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
+        name = f"{status.st_dev}-{status.st_ino}"  # data that is prepared anew is another folder
+        if name not in self.folders:
+            for old in [old for old, path in self.folders.items() if path == str(folder)]:
+                del self.folders[old]
+            self.folders[name] = str(folder)
+        return name
 
 
 class Slot:
@@ -52,6 +70,7 @@ class Slot:
         self._channel: socket.socket | None = None
         self._report: asyncio.Future[_Answer] | None = None
         self._is_closed = False
+        self._staged: set[str] = set()
         self.group = make_group(index, cores)
 
     @property
@@ -130,7 +149,7 @@ class Slot:
             message = "the sandbox has been closed"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
         if self._channel is not None and self._process is not None:
-            if self._process.poll() is None:
+            if self._process.poll() is None and not self._lacks_folders:
                 return self._channel
             await self._stop()
         try:
@@ -139,6 +158,10 @@ class Slot:
             await self._stop()
             message = "the sandbox could not be started"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
+
+    @property
+    def _lacks_folders(self) -> bool:
+        return self._staging is not None and not self._staging.folders.keys() <= self._staged
 
     async def _start(self) -> socket.socket:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -155,6 +178,7 @@ class Slot:
 
     def _config(self) -> dict[str, Any]:
         staging = self._staging
+        self._staged = set(staging.folders) if staging else set()
         return {
             "cores": list(self.cores),
             "cgroup_procs": list(self.group.procs_files),

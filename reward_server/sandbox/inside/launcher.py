@@ -48,8 +48,6 @@ def _write(file, data):
 
 
 def _limit(limits):
-    if not limits:
-        return
     import resource  # noqa: PLC0415 - not built in everywhere
 
     for name, value in limits.items():
@@ -81,6 +79,7 @@ def _prepare(started_ns):
     payload = _read_payload()
     _hand_over(started_ns, payload["folders"])
     _limit(payload["limits"])
+    _write("/proc/self/oom_score_adj", b"1000")  # the box goes before its keeper
     file = payload["file"]
     _write(file, payload["code"].encode())
     sys.stdout.reconfigure(line_buffering=True)
