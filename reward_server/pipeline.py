@@ -6,6 +6,7 @@ as a value; our own failure is raised and ends the walk without a reward.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -56,7 +57,7 @@ async def walk(
     """
     watch = _Watch()
     with boundary(ErrorKind.WORKER_LOST, "walk"):
-        program = extract(submission)
+        program = await asyncio.to_thread(extract, submission)
         instrumented = await rooms.instrumenter.instrument(program)
         instrument_seconds = watch.lap()
         execution = await rooms.sandbox.execute(

@@ -2,17 +2,14 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from reward_server.errors import SetupError
 from reward_server.sandbox import command
 from reward_server.sandbox.bubblewrap import _share
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -41,6 +38,15 @@ def test_the_systems_own_is_preferred(tmp_path: Path, monkeypatch: pytest.Monkey
     binary = put_system(monkeypatch, tmp_path, "  --disable-userns  x\n  --size BYTES")
     found = command.find_bubblewrap()
     assert (found.path, found.origin) == (binary, "system")
+
+
+def test_an_environment_below_the_temporary_folder_is_not_hidden_by_the_boxs_own() -> None:
+    folder = Path("/tmp/somewhere/environment")  # noqa: S108
+    interpreter = command.Interpreter(folder, Path("/usr"))
+    sources = command.Sources("bwrap", str(folder), "/usr", "/inside")
+    line = command.build_command(sources, interpreter, "task", "/public", 1 << 20)
+    own = max(i for i, part in enumerate(line) if part == command.TEMPORARY)
+    assert own < line.index(str(folder))
 
 
 @pytest.mark.parametrize("help_text", ["", "--size BYTES", "--disable-userns"])
