@@ -90,7 +90,7 @@ def bare_bubblewrap(file: Path) -> Callable[[], None]:
     line = command.build_command(sources, interpreter, TASK, str(file.parent), 64 << 20)
     line[-1] = f"{command.INSIDE}/{file.name}"
     line[line.index("--seccomp") + 1] = "{filter}"
-    environment = command.build_environment(interpreter, 1)
+    environment = command.build_environment(1)
 
     def run() -> None:
         end, start = os.pipe()

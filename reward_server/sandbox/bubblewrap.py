@@ -249,7 +249,7 @@ class BubblewrapSandbox:
             "argv": command.build_command(
                 self._sources, self._interpreter, task_id, seen, limits.disk_bytes
             ),
-            "environment": command.build_environment(self._interpreter, len(slot.cores)),
+            "environment": command.build_environment(len(slot.cores)),
             "boot_seconds": _BOOT_SECONDS,
             "wall_seconds": limits.wall_seconds,
             "artifact": _ARTIFACT,

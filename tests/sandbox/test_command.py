@@ -40,13 +40,13 @@ def test_the_systems_own_is_preferred(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (found.path, found.origin) == (binary, "system")
 
 
-def test_an_environment_below_the_temporary_folder_is_not_hidden_by_the_boxs_own() -> None:
+def test_a_box_shows_its_environment_at_a_place_of_its_own_wherever_it_lies() -> None:
     folder = Path("/tmp/somewhere/environment")  # noqa: S108
     interpreter = command.Interpreter(folder, Path("/usr"))
     sources = command.Sources("bwrap", str(folder), "/usr", "/inside")
     line = command.build_command(sources, interpreter, "task", "/public", 1 << 20)
-    own = max(i for i, part in enumerate(line) if part == command.TEMPORARY)
-    assert own < line.index(str(folder))
+    assert line[line.index(str(folder)) + 1] == command.ENVIRONMENT
+    assert line[line.index("--") + 1].startswith(command.ENVIRONMENT)
 
 
 @pytest.mark.parametrize("help_text", ["", "--size BYTES", "--disable-userns"])

@@ -66,4 +66,5 @@ async def add(store: Store, submission: Submission = SUBMISSION, **options: obje
     accepted = await store.accept(submission, "digest")
     attempt = await store.begin(accepted.job_id)
     assert attempt is not None
-    return await store.record(accepted.job_id, attempt, verdict(**options))  # type: ignore[arg-type]
+    stored = await store.record(accepted.job_id, attempt, verdict(**options))  # type: ignore[arg-type]
+    return stored.solution_id
