@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
     from reward_server.grade.base import Grader
     from reward_server.instrument.base import Instrumenter
-    from reward_server.model import Submission
+    from reward_server.model import Program, Submission
     from reward_server.reward.base import Scheme
     from reward_server.sandbox.base import Sandbox
     from reward_server.store.values import StoredAnswer
     from reward_server.tasks.base import Task
+
+
+_LONG_TEXT = 1 << 16
 
 
 class Recorder(Protocol):
@@ -57,7 +60,7 @@ async def walk(
     """
     watch = _Watch()
     with boundary(ErrorKind.WORKER_LOST, "walk"):
-        program = await asyncio.to_thread(extract, submission)
+        program = await _extract(submission)
         instrumented = await rooms.instrumenter.instrument(program)
         instrument_seconds = watch.lap()
         execution = await rooms.sandbox.execute(
@@ -87,6 +90,13 @@ async def walk(
             medal=task.medal(grade.score),
         )
         return await rooms.recorder.record(job_id, attempt, verdict)
+
+
+async def _extract(submission: Submission) -> Program:
+    """Read the text here, or in a thread where it is so long that others would wait."""
+    if len(submission.completion or "") < _LONG_TEXT:
+        return extract(submission)
+    return await asyncio.to_thread(extract, submission)
 
 
 def limits_for(task: Task, submission: Submission, ceiling: Limits) -> Limits:

@@ -9,6 +9,7 @@ import platform
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from reward_server.errors import SetupError
@@ -169,7 +170,8 @@ def build_environment(threads: int) -> dict[str, str]:
     }
 
 
-def _system_folders() -> list[str]:
+@cache
+def _system_folders() -> tuple[str, ...]:
     arguments: list[str] = []
     for name in _SYSTEM_FOLDERS:
         path = Path(name)
@@ -177,4 +179,4 @@ def _system_folders() -> list[str]:
             arguments += ["--symlink", str(path.readlink()), name]
         elif path.is_dir():
             arguments += ["--ro-bind", name, name]
-    return arguments
+    return tuple(arguments)
