@@ -4,6 +4,7 @@ PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
 DATA_DIR ?= .data
+ROUNDS ?= 40
 VENV := .venv
 SANDBOX_VENV := .venv-sandbox
 RUN := $(VENV)/bin/reward-server
@@ -31,7 +32,7 @@ demo: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## score a handful of programs and
 	@$(VENV)/bin/python benchmarks/demo.py
 
 bench: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## measure the walk against bare processes
-	@$(VENV)/bin/python benchmarks/walk.py
+	@$(VENV)/bin/python benchmarks/walk.py --rounds $(ROUNDS)
 
 lock:  ## write the versions of the programs' packages anew
 	@rm -rf $(SANDBOX_VENV) && $(PYTHON) -m venv $(SANDBOX_VENV)
