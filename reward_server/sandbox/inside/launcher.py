@@ -47,12 +47,22 @@ def _write(file, data):
     os.close(descriptor)
 
 
+def _go_first():
+    """Have the kernel take the box before its keeper when memory runs out."""
+    try:
+        _write("/proc/self/oom_score_adj", b"1000")
+    except OSError:  # a host that forbids it must not fail the program
+        return
+
+
 def _limit(limits):
     import resource  # noqa: PLC0415 - not built in everywhere
 
     for name, value in limits.items():
         kind = getattr(resource, "RLIMIT_" + name)
-        resource.setrlimit(kind, (value, value))
+        most = resource.getrlimit(kind)[1]
+        least = value if most == resource.RLIM_INFINITY else min(value, most)
+        resource.setrlimit(kind, (least, least))  # never above the host's own: that would fail
 
 
 def _compile(payload, file):
@@ -79,7 +89,7 @@ def _prepare(started_ns):
     payload = _read_payload()
     _hand_over(started_ns, payload["folders"])
     _limit(payload["limits"])
-    _write("/proc/self/oom_score_adj", b"1000")  # the box goes before its keeper
+    _go_first()
     file = payload["file"]
     _write(file, payload["code"].encode())
     sys.stdout.reconfigure(line_buffering=True)
