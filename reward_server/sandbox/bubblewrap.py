@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import marshal
 import os
-import secrets
 import shutil
 import signal
 import tempfile
@@ -29,6 +27,7 @@ from reward_server.sandbox import command
 from reward_server.sandbox.cgroups import Reading, remove_stale_groups
 from reward_server.sandbox.keeper import Report
 from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
+from reward_server.sandbox.payload import ARTIFACT, pack
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.sandbox.slot import Slot, Staging
 from reward_server.sandbox.streams import Drain
@@ -37,12 +36,10 @@ from reward_server.sandbox.verdict import Evidence, judge
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reward_server.model import Milestone
 
 log = logging.getLogger(__name__)
 
 _INSIDE = Path(__file__).with_name("inside")
-_FILE, _ARTIFACT = "solution.py", "submission.csv"
 _FOLDER = "reward-server-box-"
 _BOOT_SECONDS = 30.0
 _GRACE_SECONDS = 15.0
@@ -76,7 +73,7 @@ class _Output:
             await self._err.ended()
 
     def error_tail(self) -> str:
-        return self._err.tail(self.scanner.finish())
+        return self._err.text(self.scanner.finish())
 
     def close(self) -> None:
         self.out.close()
@@ -189,10 +186,10 @@ class BubblewrapSandbox:
         before = slot.group.read()
         output = _Output(instrumented, limits.output_bytes, slot.interrupt)
         try:
-            payload = _payload(instrumented, output.tokens, limits, counted=slot.has_limits)
+            payload = pack(instrumented, output.tokens, limits, counted=slot.has_limits)
             report, artifact = await slot.run(
                 self._request(slot, task_id, public, limits),
-                [payload, *output.write_ends],
+                [_memory_file(payload), *output.write_ends],
                 _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
             )
             data = _read_and_close(artifact)
@@ -237,7 +234,7 @@ class BubblewrapSandbox:
             duration_seconds=(report.end_ns - report.start_ns) / 1e9,
             cpu_seconds=counted.cpu_seconds or report.cpu_seconds,
             peak_memory_bytes=counted.peak_memory_bytes or report.peak_memory_bytes,
-            stdout_tail=output.out.tail(),
+            stdout_tail=output.out.text(),
             stderr_tail=stderr,
         )
 
@@ -252,7 +249,7 @@ class BubblewrapSandbox:
             "environment": command.build_environment(len(slot.cores)),
             "boot_seconds": _BOOT_SECONDS,
             "wall_seconds": limits.wall_seconds,
-            "artifact": _ARTIFACT,
+            "artifact": ARTIFACT,
             "artifact_bytes": limits.artifact_bytes,
         }
 
@@ -292,28 +289,11 @@ def _share(cores: list[int], index: int, slots: int) -> tuple[int, ...]:
     return tuple(cores[index::slots]) or (cores[index % len(cores)],)
 
 
-def _payload(
-    instrumented: Instrumented, tokens: dict[Milestone, bytes], limits: Limits, *, counted: bool
-) -> int:
-    """Write what the launcher needs into a memory file and return its descriptor."""
-    places: dict[tuple[int, int], list[int]] = {}
-    for marker in instrumented.markers:
-        places.setdefault((marker.line, marker.column), []).append(int(marker.milestone))
-    rlimits = {"CORE": 0, "NOFILE": limits.open_files}
-    if not counted:
-        rlimits |= {"DATA": limits.memory_bytes, "NPROC": limits.processes}
-    content = {
-        "code": instrumented.program.code,
-        "file": f"{command.WORK}/{_FILE}",
-        "folders": [command.WORK, command.TEMPORARY],
-        "limits": rlimits,
-        "places": places,
-        "name": f"_{secrets.token_hex(16)}",
-        "tokens": {int(milestone): token for milestone, token in tokens.items()},
-    }
+def _memory_file(content: bytes) -> int:
+    """Write the payload into a memory file and return its descriptor."""
     descriptor = os.memfd_create("payload", os.MFD_CLOEXEC)
     with os.fdopen(descriptor, "wb", closefd=False) as file:
-        file.write(marshal.dumps(content, 2))
+        file.write(content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 

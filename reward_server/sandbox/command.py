@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from reward_server.errors import SetupError
+from reward_server.sandbox.payload import TEMPORARY, WORK
 
-WORK, TEMPORARY = "/box", "/tmp"  # noqa: S108 - paths inside the box
 INSIDE, ENVIRONMENT = "/inside", "/environment"
 _WHEEL_SHA256 = {
     "x86_64": "4b9bd2a03bfadf2904d42f9652f6799b6bd2e3cb1d8ccff37d2d836b39f533b4",

@@ -13,8 +13,50 @@ _CHUNK_BYTES = 1 << 16
 _CHUNKS_PER_TURN = 8
 
 
-class Drain:
-    """Reads one pipe to its end in bounded memory, through a filter, keeping the tail."""
+class Tail:
+    """Takes one stream in bounded memory, through a filter, and keeps its end."""
+
+    def __init__(
+        self,
+        tail_bytes: int,
+        most_bytes: int,
+        on_excess: Callable[[], None],
+        clean: Callable[[bytes], bytes] = bytes,
+    ) -> None:
+        self._tail_bytes = tail_bytes
+        self._most_bytes = most_bytes
+        self._on_excess = on_excess
+        self._clean = clean
+        self._tail = bytearray()
+        self._kept_out = 0
+        self.total_bytes = 0
+        self.exceeded = False
+
+    def take(self, chunk: bytes) -> None:
+        """Take the next bytes of the stream."""
+        self.total_bytes += len(chunk)
+        self._tail += self._clean(chunk)
+        if len(self._tail) > 2 * self._tail_bytes:
+            self._cut()
+        if self.total_bytes > self._most_bytes and not self.exceeded:
+            self.exceeded = True
+            self._on_excess()
+
+    def _cut(self) -> None:
+        excess = max(0, len(self._tail) - self._tail_bytes)
+        del self._tail[:excess]
+        self._kept_out += excess
+
+    def text(self, held: bytes = b"") -> str:
+        """Return the last part of the stream as text, with a note of what was cut."""
+        self._tail += held
+        self._cut()
+        text = self._tail.decode("utf-8", "replace")
+        return f"[{self._kept_out} bytes cut]\n{text}" if self._kept_out else text
+
+
+class Drain(Tail):
+    """Reads one pipe to its end."""
 
     def __init__(
         self,
@@ -24,15 +66,8 @@ class Drain:
         on_excess: Callable[[], None],
         clean: Callable[[bytes], bytes] = bytes,
     ) -> None:
+        super().__init__(tail_bytes, most_bytes, on_excess, clean)
         self._descriptor = descriptor
-        self._tail_bytes = tail_bytes
-        self._most_bytes = most_bytes
-        self._on_excess = on_excess
-        self._clean = clean
-        self._tail = bytearray()
-        self._kept_out = 0
-        self.total_bytes = 0
-        self.exceeded = False
         self._loop = asyncio.get_running_loop()
         self._ended = self._loop.create_future()
         os.set_blocking(descriptor, False)
@@ -47,21 +82,7 @@ class Drain:
             if not chunk:
                 self.close()
                 return
-            self._take(chunk)
-
-    def _take(self, chunk: bytes) -> None:
-        self.total_bytes += len(chunk)
-        self._tail += self._clean(chunk)
-        if len(self._tail) > 2 * self._tail_bytes:
-            self._cut()
-        if self.total_bytes > self._most_bytes and not self.exceeded:
-            self.exceeded = True
-            self._on_excess()
-
-    def _cut(self) -> None:
-        excess = max(0, len(self._tail) - self._tail_bytes)
-        del self._tail[:excess]
-        self._kept_out += excess
+            self.take(chunk)
 
     def close(self) -> None:
         """Stop reading and shut the pipe."""
@@ -73,10 +94,3 @@ class Drain:
     async def ended(self) -> None:
         """Wait for the end of the stream."""
         await self._ended
-
-    def tail(self, held: bytes = b"") -> str:
-        """Return the last part of the stream as text, with a note of what was cut."""
-        self._tail += held
-        self._cut()
-        text = self._tail.decode("utf-8", "replace")
-        return f"[{self._kept_out} bytes cut]\n{text}" if self._kept_out else text

@@ -28,13 +28,13 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 async def test_a_short_stream_is_kept_whole() -> None:
     stream, excesses = await drain(b"hello")
-    assert (stream.tail(), stream.total_bytes, excesses) == ("hello", 5, [])
+    assert (stream.text(), stream.total_bytes, excesses) == ("hello", 5, [])
 
 
 async def test_of_a_long_stream_the_end_is_kept_and_the_rest_counted() -> None:
     stream, _ = await drain(b"A" * 1_000_000 + b"B" * 50)
-    assert stream.tail() == "[999950 bytes cut]\n" + "A" * 50 + "B" * 50
-    assert stream.tail() == "[999950 bytes cut]\n" + "A" * 50 + "B" * 50
+    assert stream.text() == "[999950 bytes cut]\n" + "A" * 50 + "B" * 50
+    assert stream.text() == "[999950 bytes cut]\n" + "A" * 50 + "B" * 50
 
 
 async def test_memory_is_bounded_by_the_tail() -> None:
@@ -44,7 +44,7 @@ async def test_memory_is_bounded_by_the_tail() -> None:
 
 async def test_the_tail_holds_what_the_filter_lets_through() -> None:
     stream, _ = await drain(b"a-b-c", clean=lambda chunk: chunk.replace(b"-", b""))
-    assert stream.tail(b"!") == "abc!"
+    assert stream.text(b"!") == "abc!"
     assert stream.total_bytes == 5
 
 
@@ -60,7 +60,7 @@ async def test_exactly_the_limit_is_no_excess() -> None:
 
 async def test_a_cut_through_a_character_is_still_text() -> None:
     stream, _ = await drain("é".encode() * 1000, tail=101)
-    assert stream.tail() == "[1899 bytes cut]\n\ufffd" + "é" * 50
+    assert stream.text() == "[1899 bytes cut]\n\ufffd" + "é" * 50
 
 
 async def test_closing_early_shuts_the_pipe_and_ends_the_wait() -> None:

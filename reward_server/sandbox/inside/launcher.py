@@ -17,18 +17,19 @@ import time
 _CONTROL = 3
 
 
-def _hand_over(started_ns, folders):
+def hand_over(control, started_ns, folders):
     """Give the keeper the start time and the folders, whose contents outlive the box."""
     descriptors = [os.open(folder, os.O_PATH | os.O_DIRECTORY) for folder in folders]
     packed = b"".join(fd.to_bytes(4, sys.byteorder) for fd in descriptors)
     rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)
-    control = _socket.socket(fileno=_CONTROL)
-    control.sendmsg([marshal.dumps(started_ns, 2)], [rights])
-    control.close()
-    os.closerange(_CONTROL, os.sysconf("SC_OPEN_MAX"))
+    channel = _socket.socket(fileno=control)
+    channel.sendmsg([marshal.dumps(started_ns, 2)], [rights])
+    channel.close()
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
 
 
-def _read_payload():
+def read_payload():
+    """Read what the server sent from standard input, erase it, and leave an empty one."""
     size = os.fstat(0).st_size
     payload = b""
     while len(payload) < size:
@@ -85,9 +86,7 @@ def _become_main(file):
     return main.__dict__
 
 
-def _prepare(started_ns):
-    payload = _read_payload()
-    _hand_over(started_ns, payload["folders"])
+def _prepare(payload):
     _limit(payload["limits"])
     _go_first()
     file = payload["file"]
@@ -96,9 +95,13 @@ def _prepare(started_ns):
     return _compile(payload, file), _become_main(file)
 
 
-def _run(started_ns):
+def run(payloads):
+    """Become the program whose payload is the only element, which is taken away first.
+
+    An exception is shown as the interpreter would show it, without our own frames.
+    """
     try:
-        code, namespace = _prepare(started_ns)
+        code, namespace = _prepare(payloads.pop())
         exec(code, namespace)  # noqa: S102 - this is the box
     except SystemExit:
         raise
@@ -108,5 +111,12 @@ def _run(started_ns):
         sys.exit(1)
 
 
-_keep = sys.modules["__main__"]
-_run(time.monotonic_ns())
+def _main(started_ns):
+    payloads = [read_payload()]
+    hand_over(_CONTROL, started_ns, payloads[0]["folders"])
+    run(payloads)
+
+
+if __name__ == "__main__":
+    _keep = sys.modules["__main__"]
+    _main(time.monotonic_ns())
