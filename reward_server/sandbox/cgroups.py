@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import secrets
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -24,6 +25,7 @@ _V1_CONTROLLERS = ("memory", "pids", "cpuset", "cpuacct")
 _V2_CONTROLLERS = ("memory", "pids", "cpuset", "cpu")
 _KEEPER_BYTES = 48 << 20
 _KEEPER_PROCESSES = 4
+_DRAIN_SECONDS = 10.0
 _OPEN_WITHOUT = (
     "memory is limited per process, not per box",
     "running out of memory is reported as nonzero_exit",
@@ -77,6 +79,10 @@ class Group(Protocol):
         """Return the counters as they stand."""
         ...
 
+    def drain(self) -> None:
+        """Wait, within a bound, until no process is left in the group: the killed die slowly."""
+        ...
+
     def remove(self) -> None:
         """Take the group away; processes must have left it."""
         ...
@@ -96,6 +102,9 @@ class NoGroup:
     def read(self) -> Reading:
         """Return empty counters."""
         return Reading()
+
+    def drain(self) -> None:
+        """Wait for nothing."""
 
     def remove(self) -> None:
         """Remove nothing."""
@@ -184,6 +193,10 @@ class V1Group:
             peak_memory_bytes=max(0, int(self._peak.read()) - self._own.resident_bytes),
         )
 
+    def drain(self) -> None:
+        """Wait, within a bound, until no process is left in the group: the killed die slowly."""
+        _drain(self.procs_files[0])
+
     def remove(self) -> None:
         """Take the group away; processes must have left it."""
         for file in (self._oom, self._peak, self._refused, self._spent):
@@ -238,12 +251,27 @@ class V2Group:
             cpu_seconds=self._spent.field("usage_usec") / 1e6,
         )
 
+    def drain(self) -> None:
+        """Wait, within a bound, until no process is left in the group: the killed die slowly."""
+        _drain(self.procs_files[0])
+
     def remove(self) -> None:
         """Take the group away; processes must have left it."""
         for file in (self._oom, self._refused, self._spent):
             file.close()
         with contextlib.suppress(OSError):
             self._path.rmdir()
+
+
+def _drain(procs_file: str) -> None:
+    deadline = time.monotonic() + _DRAIN_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            if not Path(procs_file).read_text().strip():
+                return
+        except OSError:  # removed by somebody else
+            return
+        time.sleep(0.005)
 
 
 def make_group(slot: int, cores: Iterable[int], root: Path = _ROOT) -> Group:

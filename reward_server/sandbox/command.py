@@ -28,6 +28,7 @@ _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types")
 _LAUNCHER, _NURSERY = "launcher.pyc", "nursery.pyc"
 _STAGE = "/stage"
+_SCRIPTS = Path(__file__).with_name("inside")
 _ZYGOTE_DISK_BYTES = 16 << 20
 _SPACES = (
     *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"),
@@ -109,7 +110,7 @@ def compile_launcher(interpreter: Interpreter, folder: Path) -> None:
     Raises:
         SetupError: when that Python does not run.
     """
-    sources = sorted(Path(__file__).with_name("inside").glob("*.py"))
+    sources = sorted(_SCRIPTS.glob("*.py"))
     steps = (
         "import os, py_compile, sys\n"
         "folder, *sources = sys.argv[1:]\n"

@@ -89,6 +89,16 @@ def _drop(uid: int) -> None:
     _check(_libc.prctl(_SET_DUMPABLE, 1, 0, 0, 0), "prctl")
 
 
+def receive(channel: socket.socket, size: int, most_fds: int) -> tuple[bytes, list[int]]:
+    """Receive a message and descriptors that no child inherits, which `recv_fds` cannot do."""
+    room = socket.CMSG_SPACE(most_fds * 4)
+    text, rights, _, _ = channel.recvmsg(size, room, socket.MSG_CMSG_CLOEXEC)
+    fds: list[int] = []
+    for _level, _kind, data in rights:
+        fds += memoryview(data[: len(data) // 4 * 4]).cast("i")
+    return text, fds
+
+
 def _kill_children() -> None:
     """Kill what became ours when its parent died: `bwrap` may be killed half-way through."""
     with contextlib.suppress(FileNotFoundError):  # a kernel without that file
@@ -163,7 +173,7 @@ class Zygote:
         channel = self._ready_channel()
         try:
             socket.send_fds(channel, [marshal.dumps(request["zygote"], 2)], fds)
-            text, handles, _, _ = socket.recv_fds(channel, 16, 1)
+            text, handles = receive(channel, 16, 1)
         except OSError:
             self._end()
             raise
@@ -248,7 +258,7 @@ class Keeper:
     def serve(self) -> None:
         """Run boxes until the server hangs up."""
         while True:
-            text, fds, _, _ = socket.recv_fds(self.channel, _MESSAGE_BYTES, 3)
+            text, fds = receive(self.channel, _MESSAGE_BYTES, 3)
             if not text:
                 return
             if text == b"kill":  # came too late: that run has ended by itself
@@ -316,7 +326,7 @@ class Keeper:
 
     @staticmethod
     def _welcome(control: socket.socket, report: Report, folders: list[int]) -> None:
-        text, fds, _, _ = socket.recv_fds(control, 64, 2)
+        text, fds = receive(control, 64, 2)
         folders += fds
         if text and len(fds) == 2:
             report.start_ns = marshal.loads(text)  # noqa: S302 - sent before the program ran
@@ -357,4 +367,5 @@ def open_artifact(folder: int, name: str, most_bytes: int) -> tuple[str, int | N
 
 
 if __name__ == "__main__":
+    os.set_inheritable(int(sys.argv[1]), False)  # noqa: FBT003 - the name of the function says it
     Keeper(socket.socket(fileno=int(sys.argv[1]))).serve()

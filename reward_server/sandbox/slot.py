@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 from reward_server.errors import InfrastructureError
 from reward_server.model import ErrorKind
 from reward_server.sandbox.cgroups import make_group
-from reward_server.sandbox.keeper import Report
+from reward_server.sandbox.keeper import Report, receive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from reward_server.sandbox.cgroups import Group
 
 _MESSAGE_BYTES = 1 << 16
 _START_SECONDS = 150.0
@@ -145,7 +147,7 @@ class Slot:
     def _on_report(self, channel: socket.socket) -> None:
         report = self._report
         try:
-            text, descriptors, _, _ = socket.recv_fds(channel, _MESSAGE_BYTES, 1)
+            text, descriptors = receive(channel, _MESSAGE_BYTES, 1)
         except BlockingIOError:
             return
         except OSError as error:
@@ -220,7 +222,7 @@ class Slot:
             asyncio.get_running_loop().remove_reader(channel)
             channel.close()
         if process is not None:
-            await asyncio.shield(asyncio.to_thread(_await_end, process))
+            await asyncio.shield(asyncio.to_thread(_await_end, process, self.group))
 
     async def close(self) -> None:
         """End the keeper and take its group away."""
@@ -254,9 +256,10 @@ def _read_report(text: bytes) -> Report:
     return report
 
 
-def _await_end(process: subprocess.Popen[bytes]) -> None:
+def _await_end(process: subprocess.Popen[bytes], group: Group) -> None:
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    group.drain()

@@ -49,12 +49,23 @@ def bubblewrap(slots: int = SLOTS, first_uid: int = FIRST_UID) -> BubblewrapSand
     return BubblewrapSandbox(ROOT / ".venv-sandbox", "test", slots, first_uid)
 
 
-def zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 100) -> BubblewrapSandbox:
+def zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 200) -> BubblewrapSandbox:
     environment = ROOT / ".venv-sandbox"
     return BubblewrapSandbox(environment, "test", slots, first_uid, PRELOAD)
 
 
-MAKERS: Mapping[str, Callable[[int], Sandbox]] = {"bubblewrap": bubblewrap, "zygote": zygote}
+def full_zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 300) -> BubblewrapSandbox:
+    """Make one that forks every program from the process with the packages."""
+    sandbox = zygote(slots, first_uid)
+    sandbox._mentioned = re.compile("")
+    return sandbox
+
+
+MAKERS: Mapping[str, Callable[[int], Sandbox]] = {
+    "bubblewrap": bubblewrap,
+    "zygote": zygote,
+    "full zygote": full_zygote,
+}
 
 
 @dataclass(frozen=True, slots=True)

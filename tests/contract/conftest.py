@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import MAKERS, SLOTS, bubblewrap, started
+from boxes import MAKERS, SLOTS, started
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from boxes import Bench
+
+    from reward_server.sandbox.base import Sandbox
 
 
 @pytest.fixture(scope="session")
@@ -30,8 +32,16 @@ async def bench(request: pytest.FixtureRequest, public_folder: Path) -> AsyncIte
         yield bench
 
 
+@pytest.fixture(params=["bubblewrap", "zygote"])
+def make_single(request: pytest.FixtureRequest) -> Callable[[int], Sandbox]:
+    """How to make a sandbox that can be disturbed from outside."""
+    return MAKERS[request.param]
+
+
 @pytest.fixture
-async def single(public_folder: Path) -> AsyncIterator[Bench]:
-    """A bubblewrap sandbox of one slot, for faults put in from outside."""
-    async with started(bubblewrap(1), public_folder) as bench:
+async def single(
+    make_single: Callable[[int], Sandbox], public_folder: Path
+) -> AsyncIterator[Bench]:
+    """A sandbox of one slot, for faults put in from outside."""
+    async with started(make_single(1), public_folder) as bench:
         yield bench

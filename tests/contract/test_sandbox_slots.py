@@ -32,9 +32,12 @@ from reward_server.sandbox import bubblewrap as module
 from reward_server.sandbox.cgroups import missing_limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from boxes import Bench
 
     from reward_server.model import Execution
+    from reward_server.sandbox.base import Sandbox
 
 
 async def sleeping(bench: Bench, mark: str) -> asyncio.Task[Execution]:
@@ -159,10 +162,10 @@ async def test_a_box_that_cannot_be_built_is_our_fault(single: Bench) -> None:
 
 
 async def test_a_keeper_that_cannot_start_is_said_at_the_start(
-    monkeypatch: pytest.MonkeyPatch,
+    make_single: Callable[[int], Sandbox], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reward_server.sandbox.slot._KEEPER", Path("/nonexistent.py"))
-    sandbox = bubblewrap(1)
+    sandbox = make_single(1)
     with pytest.raises(SetupError):
         await sandbox.start()
     await sandbox.aclose()
@@ -192,9 +195,11 @@ async def test_two_sandboxes_do_not_disturb_each_other(single: Bench) -> None:
     assert (await single.run(DONE)).failure is None
 
 
-async def test_closing_ends_what_runs_and_what_waits(public_folder: Path) -> None:
+async def test_closing_ends_what_runs_and_what_waits(
+    make_single: Callable[[int], Sandbox], public_folder: Path
+) -> None:
     mark = unique("closing")
-    async with started(bubblewrap(1), public_folder) as bench:
+    async with started(make_single(1), public_folder) as bench:
         run = await sleeping(bench, mark)
         waiting = asyncio.create_task(bench.run(DONE))
         await asyncio.sleep(0)
@@ -214,9 +219,11 @@ def traces() -> dict[str, Any]:
     }
 
 
-async def test_nothing_is_left_after_the_end(public_folder: Path) -> None:
+async def test_nothing_is_left_after_the_end(
+    make_single: Callable[[int], Sandbox], public_folder: Path
+) -> None:
     before = traces()
-    async with started(bubblewrap(1), public_folder) as bench:
+    async with started(make_single(1), public_folder) as bench:
         await bench.run(DONE)
         warm = traces()
         assert warm["processes"] > before["processes"]

@@ -41,6 +41,7 @@ def _attempt(step):
 
 
 def _drop_main():
+    gc.collect()  # the interpreter does, and files in cycles end well only because it does
     sys.modules.pop("__main__", None)
     gc.collect()
 

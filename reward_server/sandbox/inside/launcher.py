@@ -67,12 +67,13 @@ def _limit(limits):
 
 
 def _compile(payload, file):
-    if not payload["places"]:
-        return compile(payload["code"], file, "exec", dont_inherit=True)
-    import progress  # noqa: PLC0415 - every program would pay for what not every program needs
+    if payload["places"]:
+        import progress  # noqa: PLC0415 - every program would pay for what not all of them need
 
-    code = progress.compile_with_markers(payload, file)
-    del sys.modules["progress"]
+        code = progress.compile_with_markers(payload, file)
+    else:
+        code = compile(payload["code"], file, "exec", dont_inherit=True)
+    sys.modules.pop("progress", None)
     return code
 
 

@@ -16,6 +16,7 @@ how the program ended.
 import fcntl
 import marshal
 import os
+import select
 import signal
 import socket
 import struct
@@ -25,7 +26,8 @@ import spaces
 import zygote
 
 _CHANNEL = 3
-_MESSAGE_BYTES = 1 << 17
+_ANSWER_BYTES = 64
+_DEATH_SECONDS = 0.2
 _RAISE_INTERFACE = 0x8914
 _USER = 1000
 _STAGE = "/stage"
@@ -104,6 +106,15 @@ def _build_box(request, steps, stderr):
     return pid, handle, stands
 
 
+def _checked(ended, warden):
+    """Tell a program that was killed from one whose whole box was, by its warden's death."""
+    status = marshal.loads(ended)[0]  # noqa: S302 - our own
+    was_killed = status == 128 + signal.SIGKILL
+    if was_killed and select.select([warden], [], [], _DEATH_SECONDS)[0]:
+        return zygote.KILLED
+    return ended
+
+
 class _Nursery:
     def __init__(self, channel, settings):
         self.channel = channel
@@ -116,18 +127,19 @@ class _Nursery:
             zygote.serve(theirs, settings)
             os._exit(0)
         theirs.close()
-        if self.zygote.recv(_MESSAGE_BYTES) != b"ready":
+        if self.zygote.recv(_ANSWER_BYTES) != b"ready":
             sys.exit("nursery: the zygote did not start")
 
     def serve(self):
         while True:
-            text, fds, _, _ = socket.recv_fds(self.channel, _MESSAGE_BYTES, 4)
+            text, fds = zygote.receive(self.channel, 4)
             if not text:
                 return
             request = marshal.loads(text)  # noqa: S302 - the keeper's
             pid, handle, stands = _build_box(request, self.steps, fds[2])
             socket.send_fds(self.channel, [b"begun"], [handle])
             ended = self._run(request, text, fds, handle) if stands else zygote.NOTHING
+            ended = _checked(ended, handle)
             signal.pidfd_send_signal(handle, signal.SIGKILL)
             os.waitpid(pid, 0)
             os.close(handle)
@@ -139,15 +151,16 @@ class _Nursery:
         if not request["preloaded"]:
             return self.forker.run(request, [*fds, handle])
         socket.send_fds(self.zygote, [text], [*fds, handle])
-        ended = self.zygote.recv(_MESSAGE_BYTES)
+        ended = self.zygote.recv(_ANSWER_BYTES)
         if not ended:
             sys.exit("nursery: the zygote is gone")
         return ended
 
 
 if __name__ == "__main__":
+    os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
     _channel = socket.socket(fileno=_CHANNEL)
-    _settings = marshal.loads(_channel.recv(_MESSAGE_BYTES))  # noqa: S302 - the keeper's
+    _settings = marshal.loads(zygote.receive(_channel, 0)[0])  # noqa: S302 - the keeper's
     _nursery = _Nursery(_channel, _settings)
     _channel.send(b"ready")
     _nursery.serve()

@@ -9,6 +9,7 @@ import gc
 import importlib
 import marshal
 import os
+import signal
 import socket
 import sys
 import time
@@ -22,7 +23,14 @@ _CONTROL = 3
 _MESSAGE_BYTES = 1 << 17
 _ONLY_TREE = 0x0400
 _JOINED = spaces.USER | spaces.MOUNTS | spaces.NETWORK | spaces.IPC | spaces.HOST_NAME
-NOTHING = marshal.dumps([1, 0.0, 0], 2)
+NOTHING, KILLED = (marshal.dumps([status, 0.0, 0], 2) for status in (1, -signal.SIGKILL))
+
+
+def receive(channel, most_fds):
+    """Receive a message and descriptors that no child inherits."""
+    room = socket.CMSG_SPACE(most_fds * 4)
+    text, rights, _, _ = channel.recvmsg(_MESSAGE_BYTES, room, socket.MSG_CMSG_CLOEXEC)
+    return text, [fd for _, _, data in rights for fd in memoryview(data).cast("i")]
 
 
 class Forker:
@@ -122,7 +130,7 @@ def serve(channel, settings):
     _assert_single()
     channel.send(b"ready")
     while True:
-        text, fds, _, _ = socket.recv_fds(channel, _MESSAGE_BYTES, 5)
+        text, fds = receive(channel, 5)
         if not text:
             return
         ended = forker.run(marshal.loads(text), fds)  # noqa: S302 - the nursery's
