@@ -184,6 +184,7 @@ class Limits:
     open_files: int
     output_bytes: int
     artifact_bytes: int
+    cores: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, assert_never
 
@@ -98,7 +99,9 @@ def make_sandbox(settings: Settings) -> Sandbox:
     """Return the sandbox the settings ask for."""
     chosen = settings.sandbox
     image = f"cpu@sha256:{packages_digest(chosen.environment)[:16]}"
-    return BubblewrapSandbox(chosen.environment, image, settings.slots, chosen.first_uid)
+    return BubblewrapSandbox(
+        chosen.environment, image, settings.slots, chosen.first_uid, settings.memory_budget
+    )
 
 
 def packages_digest(environment: Path) -> str:
@@ -119,4 +122,5 @@ def _ceiling(settings: Settings) -> Limits:
         open_files=limits.open_files,
         output_bytes=limits.output_bytes,
         artifact_bytes=_LARGEST_ARTIFACT_BYTES,
+        cores=min(limits.cores, len(os.sched_getaffinity(0))),
     )

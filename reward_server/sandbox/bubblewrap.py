@@ -26,6 +26,7 @@ from reward_server.model import (
 from reward_server.sandbox import command
 from reward_server.sandbox.cgroups import Reading, remove_stale_groups
 from reward_server.sandbox.keeper import Report
+from reward_server.sandbox.leases import Lease, Leases
 from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
 from reward_server.sandbox.payload import ARTIFACT, pack
 from reward_server.sandbox.seccomp import build_filter
@@ -83,13 +84,16 @@ class _Output:
 class BubblewrapSandbox:
     """Runs programs in bubblewrap boxes, one slot per core, the rest waiting in order."""
 
-    def __init__(self, environment: Path, image: str, slots: int, first_uid: int) -> None:
+    def __init__(
+        self, environment: Path, image: str, slots: int, first_uid: int, memory_bytes: int
+    ) -> None:
         self.box = Box("bubblewrap", image)
         self._environment = environment
-        self._count = slots
         self._first_uid = first_uid
         self._slots: list[Slot] = []
-        self._free: asyncio.Queue[Slot] = asyncio.Queue()
+        cores = sorted(os.sched_getaffinity(0))
+        self._shares = [_share(cores, index, slots) for index in range(slots)]
+        self._leases = Leases(self._shares, memory_bytes)
         self._staging: Staging | None = None
         self._folders: list[Path] = []
 
@@ -106,22 +110,21 @@ class BubblewrapSandbox:
         self._inside = self._make_folder()
         await asyncio.to_thread(command.compile_launcher, self._interpreter, self._inside)
         self._sources, self._staging = self._stage(bubblewrap)
-        cores = sorted(os.sched_getaffinity(0))
         seccomp = build_filter()
-        for index in range(self._count):
-            slot = Slot(index, _share(cores, index, self._count), seccomp, self._staging)
+        for index, cores in enumerate(self._shares):
+            slot = Slot(index, cores, seccomp, self._staging)
             self._slots.append(slot)
             try:
                 await slot.start()
             except InfrastructureError as error:
                 raise SetupError(error.message) from error
-            self._free.put_nowait(slot)
         await self._prove()
 
     async def _prove(self) -> None:
         """Run an empty program, so that a machine that cannot isolate is found out now."""
         nothing = Instrumented(Program("pass"), (), Instrumentation("off"))
-        limits = Limits(30.0, 1 << 30, 1 << 20, 16, 64, 1 << 16, 1 << 16)
+        memory_bytes = min(1 << 30, self._leases.memory_bytes)
+        limits = Limits(30.0, memory_bytes, 1 << 20, 16, 64, 1 << 16, 1 << 16)
         try:
             execution = await self.execute(nothing, "probe", _INSIDE, limits)
         except InfrastructureError as error:
@@ -169,26 +172,25 @@ class BubblewrapSandbox:
         if instrumented.failure is not None:
             return Execution(self.box, instrumented.failure)
         asked = time.monotonic()
-        slot = await self._free.get()
-        try:
+        async with self._leases.hold(limits.cores, limits.memory_bytes) as lease:
             queue_seconds = time.monotonic() - asked
             with boundary(ErrorKind.SANDBOX_LOST, "execute"):
-                execution = await self._run(slot, instrumented, task_id, public, limits)
-        finally:
-            self._free.put_nowait(slot)
+                execution = await self._run(lease, instrumented, task_id, public, limits)
         return replace(execution, queue_seconds=queue_seconds)
 
     async def _run(
-        self, slot: Slot, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
+        self, lease: Lease, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
     ) -> Execution:
         begun_ns = time.monotonic_ns()
+        slot = self._slots[lease.places[0]]
+        slot.group.assign(lease.cores)
         slot.group.limit(limits.memory_bytes, limits.processes)
         before = slot.group.read()
         output = _Output(instrumented, limits.output_bytes, slot.interrupt)
         try:
             payload = pack(instrumented, output.tokens, limits, counted=slot.has_limits)
             report, artifact = await slot.run(
-                self._request(slot, task_id, public, limits),
+                self._request(lease.cores, task_id, public, limits),
                 [_memory_file(payload), *output.write_ends],
                 _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
             )
@@ -238,7 +240,9 @@ class BubblewrapSandbox:
             stderr_tail=stderr,
         )
 
-    def _request(self, slot: Slot, task_id: str, public: Path, limits: Limits) -> dict[str, object]:
+    def _request(
+        self, cores: tuple[int, ...], task_id: str, public: Path, limits: Limits
+    ) -> dict[str, object]:
         seen = str(public)
         if self._staging is not None:
             seen = f"{self._staging.root}/{self._staging.add(public)}"
@@ -246,7 +250,8 @@ class BubblewrapSandbox:
             "argv": command.build_command(
                 self._sources, self._interpreter, task_id, seen, limits.disk_bytes
             ),
-            "environment": command.build_environment(len(slot.cores)),
+            "environment": command.build_environment(len(cores)),
+            "cores": cores,
             "boot_seconds": _BOOT_SECONDS,
             "wall_seconds": limits.wall_seconds,
             "artifact": ARTIFACT,

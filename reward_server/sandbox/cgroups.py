@@ -51,6 +51,10 @@ class Group(Protocol):
         """The files that take a process into the group."""
         ...
 
+    def assign(self, cores: Iterable[int]) -> None:
+        """Keep the next run to these cores."""
+        ...
+
     def limit(self, memory_bytes: int, processes: int) -> None:
         """Set the limits of the next run and forget its predecessor's peak."""
         ...
@@ -68,6 +72,9 @@ class NoGroup:
     """Stands in where groups cannot be made: limits nothing, counts nothing."""
 
     procs_files: tuple[str, ...] = ()
+
+    def assign(self, cores: Iterable[int]) -> None:
+        """Assign nothing."""
 
     def limit(self, memory_bytes: int, processes: int) -> None:
         """Set nothing."""
@@ -105,6 +112,21 @@ class _File:
             os.close(descriptor)
 
 
+class _Cpus:
+    """The cores of a group; most runs want those of the run before."""
+
+    def __init__(self, path: Path, cores: Iterable[int]) -> None:
+        self._path = path
+        self._cores: tuple[int, ...] = ()
+        self.set(cores)
+
+    def set(self, cores: Iterable[int]) -> None:
+        wanted = tuple(cores)
+        if wanted != self._cores:
+            self._path.write_text(",".join(map(str, wanted)))
+            self._cores = wanted
+
+
 class V1Group:
     """One folder in each controller's tree."""
 
@@ -117,7 +139,7 @@ class V1Group:
             for file in ("cpuset.cpus", "cpuset.mems"):
                 if not (folder / file).read_text().strip():
                     (folder / file).write_text((folder.parent / file).read_text())
-        (cpuset / "cpuset.cpus").write_text(",".join(map(str, cores)))
+        self._cpus = _Cpus(cpuset / "cpuset.cpus", cores)
         self.procs_files = tuple(str(path / "cgroup.procs") for path in self._paths.values())
         memory = self._paths["memory"]
         self._oom = _File(memory / "memory.oom_control")
@@ -125,6 +147,10 @@ class V1Group:
         self._refused = _File(self._paths["pids"] / "pids.events")
         self._spent = _File(self._paths["cpuacct"] / "cpuacct.usage")
         self._limits: tuple[int, int] | None = None
+
+    def assign(self, cores: Iterable[int]) -> None:
+        """Keep the next run to these cores."""
+        self._cpus.set(cores)
 
     def limit(self, memory_bytes: int, processes: int) -> None:
         """Set the limits of the next run and forget its predecessor's peak."""
@@ -174,12 +200,16 @@ class V2Group:
             (folder / "cgroup.subtree_control").write_text(wanted)
         self._path = parent / name
         self._path.mkdir(exist_ok=True)
-        (self._path / "cpuset.cpus").write_text(",".join(map(str, cores)))
+        self._cpus = _Cpus(self._path / "cpuset.cpus", cores)
         self.procs_files = (str(self._path / "cgroup.procs"),)
         self._oom = _File(self._path / "memory.events")
         self._refused = _File(self._path / "pids.events")
         self._spent = _File(self._path / "cpu.stat")
         self._limits: tuple[int, int] | None = None
+
+    def assign(self, cores: Iterable[int]) -> None:
+        """Keep the next run to these cores."""
+        self._cpus.set(cores)
 
     def limit(self, memory_bytes: int, processes: int) -> None:
         """Set the limits of the next run."""

@@ -139,6 +139,7 @@ class Keeper:
                 os.close(fd)
 
     def _run(self, request: dict[str, Any], fds: list[int]) -> tuple[Report, int | None]:
+        os.sched_setaffinity(0, request["cores"])  # a wide program has its neighbours' cores too
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         report = Report()
         folders: list[int] = []

@@ -119,6 +119,17 @@ def test_check_shows_settings_without_secrets_and_names_what_is_missing(tmp_path
     assert "tasks prepare" in done.stdout
 
 
+def test_more_memory_than_the_budget_is_refused_with_the_remedy(own_dir: Path) -> None:
+    done = run(
+        "check", "--data-dir", str(own_dir), "--port", "0",
+        REWARD_SERVER_MEMORY_BUDGET_BYTES=str(256 << 20),
+        REWARD_SERVER_SANDBOX__SLOTS="1000",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "MEMORY_BUDGET_BYTES" in done.stdout
+    assert "durations will not be true" in done.stdout
+
+
 def test_without_a_sandbox_the_server_refuses_to_start(own_dir: Path, tmp_path: Path) -> None:
     done = run(
         "serve", "--data-dir", str(own_dir), "--port", "0",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent.parent
 FIRST_UID = 730_000
 SLOTS = 2
+MEMORY_BYTES = 4 << 30
 LIMITS = Limits(
     wall_seconds=30.0,
     memory_bytes=512 << 20,
@@ -45,7 +46,7 @@ DONE = "open('submission.csv', 'w').write('id\\n1\\n')\n"
 
 
 def bubblewrap(slots: int = SLOTS, first_uid: int = FIRST_UID) -> BubblewrapSandbox:
-    return BubblewrapSandbox(ROOT / ".venv-sandbox", "test", slots, first_uid)
+    return BubblewrapSandbox(ROOT / ".venv-sandbox", "test", slots, first_uid, MEMORY_BYTES)
 
 
 MAKERS: Mapping[str, Callable[[int], Sandbox]] = {"bubblewrap": bubblewrap}

@@ -232,3 +232,12 @@ def test_only_groups_of_the_dead_are_stale(tmp_path: Path) -> None:
 
 def test_a_machine_without_groups_has_no_stale_ones(tmp_path: Path) -> None:
     remove_stale_groups(tmp_path / "nowhere")
+
+
+def test_cores_can_be_assigned_for_one_run(v2_root: Path) -> None:
+    group = make_group(0, [0], v2_root)
+    (folder,) = (v2_root / "reward_server").glob("*-0-*")
+    for cores, text in (((0, 2), "0,2"), ((0,), "0")):
+        group.assign(cores)
+        assert (folder / "cpuset.cpus").read_text() == text
+    group.remove()
