@@ -112,6 +112,7 @@ def limits_for(task: Task, submission: Submission, ceiling: Limits) -> Limits:
         output_bytes=ceiling.output_bytes,
         artifact_bytes=min(card.artifact_bytes, ceiling.artifact_bytes),
         cores=min(card.cores, ceiling.cores),
+        stall_seconds=card.stall_seconds,
     )
 
 

@@ -88,6 +88,7 @@ class Settings(BaseSettings):
     queue_limit: Annotated[int, Field(ge=1, le=1_000_000)] = 2000
     body_bytes: Annotated[int, Field(ge=1 << 10, le=64 << 20)] = 2 << 20
     max_attempts: Annotated[int, Field(ge=1, le=10)] = 3
+    contended_above: Annotated[float, Field(gt=0, le=1)] = 0.1
     memory_budget_bytes: Annotated[int, Field(ge=64 << 20, le=4096 * _GIB)] | None = None
     sandbox: BubblewrapSettings = BubblewrapSettings()
     instrument: InstrumentSettings = InstrumentSettings()

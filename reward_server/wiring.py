@@ -16,6 +16,7 @@ from reward_server.jobs.runner import JobRunner
 from reward_server.model import Limits
 from reward_server.pipeline import Rooms
 from reward_server.reward.paper import PaperScheme
+from reward_server.sandbox.base import Capacity
 from reward_server.sandbox.bubblewrap import BubblewrapSandbox
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
@@ -99,9 +100,12 @@ def make_sandbox(settings: Settings) -> Sandbox:
     """Return the sandbox the settings ask for."""
     chosen = settings.sandbox
     image = f"cpu@sha256:{packages_digest(chosen.environment)[:16]}"
-    return BubblewrapSandbox(
-        chosen.environment, image, settings.slots, chosen.first_uid, settings.memory_budget
-    )
+    return BubblewrapSandbox(chosen.environment, image, make_capacity(settings), chosen.first_uid)
+
+
+def make_capacity(settings: Settings) -> Capacity:
+    """Return what programs have of this machine together."""
+    return Capacity(settings.slots, settings.memory_budget, settings.contended_above)
 
 
 def packages_digest(environment: Path) -> str:

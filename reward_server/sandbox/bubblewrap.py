@@ -29,14 +29,17 @@ from reward_server.sandbox.keeper import Report
 from reward_server.sandbox.leases import Lease, Leases
 from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
 from reward_server.sandbox.payload import ARTIFACT, pack
+from reward_server.sandbox.pressure import Barometer, lost_share
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.sandbox.slot import Slot, Staging
+from reward_server.sandbox.stall import Progress, StallWatch
 from reward_server.sandbox.streams import Drain
 from reward_server.sandbox.verdict import Evidence, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reward_server.sandbox.base import Capacity
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +71,10 @@ class _Output:
     def exceeded(self) -> bool:
         return self.out.exceeded or self._err.exceeded
 
+    @property
+    def total_bytes(self) -> int:
+        return self.out.total_bytes + self._err.total_bytes
+
     async def ended(self) -> None:
         async with asyncio.timeout(_GRACE_SECONDS):
             await self.out.ended()
@@ -84,16 +91,15 @@ class _Output:
 class BubblewrapSandbox:
     """Runs programs in bubblewrap boxes, one slot per core, the rest waiting in order."""
 
-    def __init__(
-        self, environment: Path, image: str, slots: int, first_uid: int, memory_bytes: int
-    ) -> None:
+    def __init__(self, environment: Path, image: str, capacity: Capacity, first_uid: int) -> None:
         self.box = Box("bubblewrap", image)
         self._environment = environment
         self._first_uid = first_uid
         self._slots: list[Slot] = []
         cores = sorted(os.sched_getaffinity(0))
-        self._shares = [_share(cores, index, slots) for index in range(slots)]
-        self._leases = Leases(self._shares, memory_bytes)
+        self._shares = [_share(cores, index, capacity.slots) for index in range(capacity.slots)]
+        self._contended_above = capacity.contended_above
+        self._leases = Leases(self._shares, capacity.memory_bytes)
         self._staging: Staging | None = None
         self._folders: list[Path] = []
 
@@ -186,14 +192,22 @@ class BubblewrapSandbox:
         slot.group.assign(lease.cores)
         slot.group.limit(limits.memory_bytes, limits.processes)
         before = slot.group.read()
+        barometer = Barometer(slot.group.pressure_folder, lease.cores)
+        calm = barometer.read()
         output = _Output(instrumented, limits.output_bytes, slot.interrupt)
+        watch = StallWatch(
+            limits.stall_seconds,
+            lambda: Progress(output.total_bytes, slot.cpu_seconds()),
+            slot.interrupt,
+        )
         try:
             payload = pack(instrumented, output.tokens, limits, counted=slot.has_limits)
-            report, artifact = await slot.run(
-                self._request(lease.cores, task_id, public, limits),
-                [_memory_file(payload), *output.write_ends],
-                _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
-            )
+            async with watch:
+                report, artifact = await slot.run(
+                    self._request(lease.cores, task_id, public, limits),
+                    [_memory_file(payload), *output.write_ends],
+                    _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
+                )
             data = _read_and_close(artifact)
             await output.ended()
         except InfrastructureError as error:
@@ -204,9 +218,16 @@ class BubblewrapSandbox:
         finally:
             output.close()
         counted = _difference(before, slot.group.read())
+        own_seconds = counted.cpu_seconds or report.cpu_seconds
+        was_full = counted.memory_refused > 0
+        pressure = lost_share(calm, barometer.read(), own_seconds, was_full=was_full)
         stderr = output.error_tail()
-        self._check_ours(report, counted, stderr, output_exceeded=output.exceeded)
-        return self._tell(begun_ns, report, counted, output, stderr, data)
+        stalled_seconds = limits.stall_seconds if watch.stalled and report.killed else None
+        was_ended = output.exceeded or stalled_seconds is not None
+        self._check_ours(report, counted, stderr, was_ended=was_ended)
+        execution = self._tell(begun_ns, report, counted, output, stderr, data, stalled_seconds)
+        contended = pressure is not None and pressure > self._contended_above
+        return replace(execution, pressure=pressure, contended=contended)
 
     def _tell(  # noqa: PLR0913, PLR0917 - one argument a witness
         self,
@@ -216,6 +237,7 @@ class BubblewrapSandbox:
         output: _Output,
         stderr: str,
         artifact: bytes | None,
+        stalled_seconds: float | None,
     ) -> Execution:
         evidence = Evidence(
             exit_code=report.status,
@@ -225,6 +247,7 @@ class BubblewrapSandbox:
             processes_refused=counted.processes_refused,
             disk_full=report.disk_full,
             artifact=report.artifact,
+            stalled_seconds=stalled_seconds,
         )
         return Execution(
             box=self.box,
@@ -259,16 +282,14 @@ class BubblewrapSandbox:
         }
 
     @staticmethod
-    def _check_ours(
-        report: Report, counted: Reading, stderr: str, *, output_exceeded: bool
-    ) -> None:
+    def _check_ours(report: Report, counted: Reading, stderr: str, *, was_ended: bool) -> None:
         """Raise where the host, not the program, ended the run."""
         if not report.launched:
             log.error("a box did not start (status %s): %s", report.status, stderr)
             message = "the box could not be started"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
-        was_ended = report.timed_out or output_exceeded or counted.oom_kills > 0
-        if report.status < 0 and not was_ended:
+        has_reason = was_ended or report.timed_out or counted.oom_kills > 0
+        if report.status < 0 and not has_reason:
             log.error("a box was lost (status %s)", report.status)
             message = "the sandbox was lost while the program ran"
             raise InfrastructureError(ErrorKind.SANDBOX_LOST, message)
@@ -327,4 +348,5 @@ def _difference(before: Reading, after: Reading) -> Reading:
         processes_refused=after.processes_refused - before.processes_refused,
         cpu_seconds=spent,
         peak_memory_bytes=after.peak_memory_bytes,
+        memory_refused=after.memory_refused - before.memory_refused,
     )

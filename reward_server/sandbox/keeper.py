@@ -91,7 +91,8 @@ def _drop(uid: int) -> None:
 def _kill_children() -> None:
     """Kill what became ours when its parent died: `bwrap` may be killed half-way through."""
     with contextlib.suppress(FileNotFoundError):  # a kernel without that file
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+        # Not ASCII: that codec is a file, which may be out of reach after the drop.
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="utf-8") as file:
             pids = file.read().split()
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):

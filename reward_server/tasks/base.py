@@ -74,6 +74,7 @@ class Card:
     target: Target
     twin_rows: int
     cores: Annotated[int, Field(ge=1)] = 1
+    stall_seconds: Annotated[float, Field(ge=0.5, allow_inf_nan=False)] | None = None
     thresholds: Thresholds | None = None
 
 

@@ -21,6 +21,7 @@ from reward_server.model import (
     Milestone,
     Program,
 )
+from reward_server.sandbox.base import Capacity
 from reward_server.sandbox.bubblewrap import BubblewrapSandbox
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ DONE = "open('submission.csv', 'w').write('id\\n1\\n')\n"
 
 
 def bubblewrap(slots: int = SLOTS, first_uid: int = FIRST_UID) -> BubblewrapSandbox:
-    return BubblewrapSandbox(ROOT / ".venv-sandbox", "test", slots, first_uid, MEMORY_BYTES)
+    capacity = Capacity(slots, MEMORY_BYTES)
+    return BubblewrapSandbox(ROOT / ".venv-sandbox", "test", capacity, first_uid)
 
 
 MAKERS: Mapping[str, Callable[[int], Sandbox]] = {"bubblewrap": bubblewrap}

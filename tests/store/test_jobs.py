@@ -122,6 +122,7 @@ async def test_a_result_comes_back_whole(store: Store) -> None:
     assert (answer.code, answer.plan) == ("print(1)", "a plan")
     assert answer.program_digest == Program("print(1)").digest
     assert answer.peak_memory_bytes == 3 * 2**30
+    assert (answer.pressure, answer.contended) == (0.25, True)
     assert await store.unfinished() == []
 
 
