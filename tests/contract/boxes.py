@@ -43,6 +43,7 @@ LIMITS = Limits(
     output_bytes=8 << 20,
     artifact_bytes=1 << 20,
 )
+PRELOAD = ("numpy", "pandas", "sklearn.linear_model")
 DONE = "open('submission.csv', 'w').write('id\\n1\\n')\n"
 
 
@@ -51,7 +52,13 @@ def bubblewrap(slots: int = SLOTS, first_uid: int = FIRST_UID) -> BubblewrapSand
     return BubblewrapSandbox(ROOT / ".venv-sandbox", "test", capacity, first_uid)
 
 
-MAKERS: Mapping[str, Callable[[int], Sandbox]] = {"bubblewrap": bubblewrap}
+def zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 100) -> BubblewrapSandbox:
+    environment = ROOT / ".venv-sandbox"
+    capacity = Capacity(slots, MEMORY_BYTES)
+    return BubblewrapSandbox(environment, "test", capacity, first_uid, PRELOAD)
+
+
+MAKERS: Mapping[str, Callable[[int], Sandbox]] = {"bubblewrap": bubblewrap, "zygote": zygote}
 
 
 @dataclass(frozen=True, slots=True)

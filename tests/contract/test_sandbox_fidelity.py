@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from boxes import DONE, LIMITS, bubblewrap, started
 
@@ -43,14 +44,26 @@ counts_stalls = pytest.mark.skipif(
 @contextmanager
 def hogs() -> Iterator[None]:
     """Keep every core busy from outside of any slot."""
-    line = [sys.executable, "-c", "while True: pass"]
-    running = [subprocess.Popen(line) for _ in range(2 * len(os.sched_getaffinity(0)))]
+    code = "import os; os.sched_setaffinity(0, [{}]); print(flush=True)\nwhile True: pass"
+    running = [
+        subprocess.Popen([sys.executable, "-c", code.format(core)], stdout=subprocess.PIPE)
+        for core in sorted(os.sched_getaffinity(0)) * 2
+    ]
     try:
+        for process in running:
+            assert process.stdout is not None
+            process.stdout.readline()
         yield
     finally:
         for process in running:
             process.kill()
-            process.wait()
+            process.communicate()
+
+
+def busy_seconds() -> float:
+    """Return what all cores of the machine have worked so far."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - times.iowait)
 
 
 @counts_stalls
@@ -71,12 +84,15 @@ async def test_a_sleeping_program_is_held_up_by_nobody(bench: Bench) -> None:
 
 @counts_stalls
 async def test_threads_that_wait_for_each_other_are_no_contention(bench: Bench) -> None:
-    for _ in range(20):  # others may really be at work on this machine
+    for _ in range(5):
+        before = busy_seconds()
         execution = await bench.run(THREADS)
+        others = busy_seconds() - before - execution.cpu_seconds
         assert execution.exit_code == 0
         if not execution.contended:
             return
-    pytest.fail(f"contended every time: {execution.pressure}")
+        assert others > 0.1 * execution.duration_seconds, "nobody else was at work"
+    pytest.skip("others were at work on this machine all the time")
 
 
 async def test_a_program_that_hangs_is_ended_and_its_output_kept(bench: Bench) -> None:
