@@ -161,9 +161,13 @@ def test_a_full_queue_says_when_to_come_back(own_dir: Path, tmp_path: Path) -> N
 
 
 def kill_keepers(server: int) -> None:
-    for pid in children(server):
-        if b"keeper.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            os.kill(pid, signal.SIGKILL)
+    keepers = [pid for pid in children(server) if b"keeper.py" in read_line(pid)]
+    for pid in keepers:
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while any(is_alive(pid) for pid in keepers):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def wait_for_a_program(server: int) -> None:
