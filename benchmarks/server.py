@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).with_name("reward-server")
@@ -30,9 +32,26 @@ def temporary_folder() -> Iterator[Path]:
         yield folder
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs."""
+
+    port: int
+    pid: int
+
+
 @contextmanager
 def running_server(data_dir: Path, port: int | None = None) -> Iterator[int]:
     """Serve on loopback for as long as the block lasts, and give the port."""
+    with serving(data_dir, port) as server:
+        yield server.port
+
+
+@contextmanager
+def serving(
+    data_dir: Path, port: int | None = None, extra: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """Serve on loopback with these variables for as long as the block lasts."""
     data_dir.mkdir(parents=True, exist_ok=True)
     port = port or _free_port()
     with tempfile.TemporaryFile() as log:
@@ -40,6 +59,7 @@ def running_server(data_dir: Path, port: int | None = None) -> Iterator[int]:
         process = subprocess.Popen(
             [COMMAND, "serve", "--port", str(port), "--data-dir", data_dir],
             cwd=ROOT,
+            env={**os.environ, **(extra or {})},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -48,7 +68,7 @@ def running_server(data_dir: Path, port: int | None = None) -> Iterator[int]:
             if not _becomes_ready(process, port):
                 log.seek(0)
                 sys.exit(f"the server did not start:\n{log.read().decode(errors='replace')}")
-            yield port
+            yield Server(port, process.pid)
         finally:
             _stop(process)
 

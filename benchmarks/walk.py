@@ -55,7 +55,7 @@ class Way:
     """One way to run a program."""
 
     name: str
-    run: Callable[[], None]
+    run: Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +117,19 @@ def _run(line: list[str], environment: dict[str, str], fds: tuple[int, ...] = ()
         sys.exit(f"{line[0]} failed: {done.stderr.decode()}")
 
 
-def post_score(port: int, code: str) -> Callable[[], None]:
-    """Return a runner that has the server score a program."""
-    body = json.dumps({"task_id": TASK, "code": code})
+def post_score(port: int, code: str, **fields: object) -> Callable[[], dict[str, Any]]:
+    """Return a runner that has the server score a program and gives its answer."""
+    body = json.dumps({"task_id": TASK, "code": code, **fields})
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
 
-    def run() -> None:
+    def run() -> dict[str, Any]:
         connection.request("POST", "/score", body, {"Content-Type": "application/json"})
         response = connection.getresponse()
         text = response.read()
         if response.status != 200:
             sys.exit(f"the server said {response.status}: {text.decode()}")
+        answer: dict[str, Any] = json.loads(text)
+        return answer
 
     return run
 
@@ -167,18 +169,21 @@ def measure(ways: list[Way], rounds: int) -> dict[str, Cost]:
     }
 
 
-def measure_rate(make: Callable[[], Callable[[], None]], count: int) -> float:
-    """Return how many programs a second eight clients get done."""
-    runners = [make() for _ in range(CLIENTS)]
+def measure_rate(
+    make: Callable[[], Callable[[], object]], count: int, clients: int = CLIENTS
+) -> float:
+    """Return how many programs a second some clients get done."""
+    runners = [make() for _ in range(clients)]
 
-    def client(run: Callable[[], None]) -> None:
-        for _ in range(count // CLIENTS):
+    def client(run: Callable[[], object]) -> int:
+        for _ in range(max(1, count // clients)):
             run()
+        return max(1, count // clients)
 
     begun = time.perf_counter()
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        list(pool.map(client, runners))
-    return count / (time.perf_counter() - begun)
+    with ThreadPoolExecutor(clients) as pool:
+        done = sum(pool.map(client, runners))
+    return done / (time.perf_counter() - begun)
 
 
 def measure_program(

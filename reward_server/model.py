@@ -184,6 +184,8 @@ class Limits:
     open_files: int
     output_bytes: int
     artifact_bytes: int
+    cores: int = 1
+    stall_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,11 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What the sandbox saw of one program, from its start to the death of its last process."""
+    """What the sandbox saw of one program, from its start to the death of its last process.
+
+    `pressure` is the share of its time that was lost to others, where the kernel tells, and
+    `contended` that it was so much that the duration is not the program's own.
+    """
 
     box: Box
     failure: Failure | None
@@ -210,6 +216,8 @@ class Execution:
     peak_memory_bytes: int = 0
     stdout_tail: str = ""
     stderr_tail: str = ""
+    pressure: float | None = None
+    contended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

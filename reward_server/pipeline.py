@@ -111,6 +111,8 @@ def limits_for(task: Task, submission: Submission, ceiling: Limits) -> Limits:
         open_files=ceiling.open_files,
         output_bytes=ceiling.output_bytes,
         artifact_bytes=min(card.artifact_bytes, ceiling.artifact_bytes),
+        cores=min(card.cores, ceiling.cores),
+        stall_seconds=card.stall_seconds,
     )
 
 

@@ -13,6 +13,7 @@ from reward_server.errors import RewardServerError
 from reward_server.sandbox.cgroups import missing_limits
 from reward_server.sandbox.command import find_bubblewrap, find_interpreter
 from reward_server.sandbox.seccomp import build_filter
+from reward_server.settings import PREFIX
 from reward_server.store.engine import parse_database_url
 from reward_server.tasks.registry import Registry
 
@@ -42,9 +43,14 @@ def look(settings: Settings) -> list[Finding]:
         "database": _database,
         "data directory": _data_dir,
         "tasks": _tasks,
+        "memory": _memory,
         "address": _address,
     }
-    return [*(_finding(name, check, settings) for name, check in looks.items()), *_limits()]
+    return [
+        *(_finding(name, check, settings) for name, check in looks.items()),
+        *_limits(),
+        *_slots(settings),
+    ]
 
 
 def _finding(name: str, check: Callable[[Settings], str], settings: Settings) -> Finding:
@@ -97,6 +103,24 @@ def _tasks(settings: Settings) -> str:
     return ", ".join(task.card.id for task in prepared)
 
 
+def _memory(settings: Settings) -> str:
+    """Refuse a task that the budget could never hold, here and not when its programs come."""
+    budget, most = settings.memory_budget, settings.limits.memory_bytes
+    for task in Registry(settings.data_dir, settings.task_folders).prepared():
+        wanted = min(task.card.memory_bytes, most)
+        if wanted > budget:
+            message = (
+                f"a program of {task.card.id} may use {_mib(wanted)}, all together {_mib(budget)}: "
+                f"lower {PREFIX}LIMITS__MEMORY_BYTES or raise {PREFIX}MEMORY_BUDGET_BYTES"
+            )
+            raise OSError(message)
+    return f"{_mib(budget)} for the programs that run at once"
+
+
+def _mib(amount: int) -> str:
+    return f"{amount >> 20} MiB"
+
+
 def _address(settings: Settings) -> str:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family) as probe:
@@ -115,3 +139,11 @@ def _limits() -> Iterator[Finding]:
         yield Finding("limits on whole boxes", is_met=True, detail="memory, processes, cores")
     for text in missing:
         yield Finding("limits on whole boxes", is_met=True, detail=text, is_warning=True)
+
+
+def _slots(settings: Settings) -> Iterator[Finding]:
+    cores = len(os.sched_getaffinity(0))
+    text = f"{settings.slots} programs at once on {cores} cores"
+    if settings.slots > cores:
+        text += ": they share cores, so durations will not be true"
+    yield Finding("slots", is_met=True, detail=text, is_warning=settings.slots > cores)

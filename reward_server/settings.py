@@ -16,6 +16,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, Vali
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from reward_server.errors import SetupError
+from reward_server.sandbox.machine import memory_bytes
 
 PREFIX = "REWARD_SERVER_"
 _GIB = 1 << 30
@@ -68,6 +69,7 @@ class LimitSettings(_Part):
     processes: Annotated[int, Field(ge=1, le=65_536)] = 256
     open_files: Annotated[int, Field(ge=16, le=1 << 20)] = 1024
     output_bytes: Annotated[int, Field(ge=1 << 12, le=_GIB)] = 64 << 20
+    cores: Annotated[int, Field(ge=1, le=1024)] = 1024
 
 
 class RewardSettings(_Part):
@@ -96,6 +98,8 @@ class Settings(BaseSettings):
     queue_limit: Annotated[int, Field(ge=1, le=1_000_000)] = 2000
     body_bytes: Annotated[int, Field(ge=1 << 10, le=64 << 20)] = 2 << 20
     max_attempts: Annotated[int, Field(ge=1, le=10)] = 3
+    contended_above: Annotated[float, Field(gt=0, le=1)] = 0.1
+    memory_budget_bytes: Annotated[int, Field(ge=64 << 20, le=4096 * _GIB)] | None = None
     sandbox: BubblewrapSettings = BubblewrapSettings()
     instrument: InstrumentSettings = InstrumentSettings()
     grade: GradeSettings = GradeSettings()
@@ -106,6 +110,11 @@ class Settings(BaseSettings):
     def slots(self) -> int:
         """Return how many programs run at once: one per core unless set."""
         return self.sandbox.slots or len(os.sched_getaffinity(0))
+
+    @property
+    def memory_budget(self) -> int:
+        """Return how much the programs that run at once may use together: 90 % unless set."""
+        return self.memory_budget_bytes or memory_bytes() * 9 // 10
 
     @property
     def is_loopback(self) -> bool:

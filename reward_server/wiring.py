@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, assert_never
 
@@ -15,6 +16,7 @@ from reward_server.jobs.runner import JobRunner
 from reward_server.model import Limits
 from reward_server.pipeline import Rooms
 from reward_server.reward.paper import PaperScheme
+from reward_server.sandbox.base import Capacity
 from reward_server.sandbox.bubblewrap import BubblewrapSandbox
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
@@ -102,8 +104,13 @@ def make_sandbox(settings: Settings, publics: Sequence[Path] = ()) -> Sandbox:
     image = f"cpu@sha256:{packages_digest(chosen.environment)[:16]}"
     preload = chosen.preload if chosen.kind == "zygote" else None
     return BubblewrapSandbox(
-        chosen.environment, image, settings.slots, chosen.first_uid, preload, publics
+        chosen.environment, image, make_capacity(settings), chosen.first_uid, preload, publics
     )
+
+
+def make_capacity(settings: Settings) -> Capacity:
+    """Return what programs have of this machine together."""
+    return Capacity(settings.slots, settings.memory_budget, settings.contended_above)
 
 
 def packages_digest(environment: Path) -> str:
@@ -124,4 +131,5 @@ def _ceiling(settings: Settings) -> Limits:
         open_files=limits.open_files,
         output_bytes=limits.output_bytes,
         artifact_bytes=_LARGEST_ARTIFACT_BYTES,
+        cores=min(limits.cores, len(os.sched_getaffinity(0))),
     )

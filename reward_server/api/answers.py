@@ -57,10 +57,11 @@ class InstrumentationOut(_Out):
 
 
 class SandboxOut(_Out):
-    """Where the program ran."""
+    """Where the program ran; `contended`: others held it up, so its duration is not its own."""
 
     kind: str
     image: str
+    contended: bool
 
 
 class Answer(_Out):
@@ -101,6 +102,9 @@ def _answer_fields(stored: StoredAnswer) -> dict[str, object]:
         "status": stored.status.value,
         "error": ErrorOut.of(stored.failure),
         "milestones": [milestone.label for milestone in stored.milestones],
+        "sandbox": SandboxOut(
+            kind=stored.sandbox.kind, image=stored.sandbox.image, contended=stored.contended
+        ),
     }
     plain = set(Answer.model_fields) - set(special)
     return special | {name: getattr(stored, name) for name in plain}

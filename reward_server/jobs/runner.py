@@ -1,7 +1,8 @@
 """Accepted work: durable before it is acknowledged, run to its end whoever hangs up.
 
-A job runs in a task of this process, not of the request that brought it. After a restart,
-jobs that had not ended are taken up again; the store keeps results unique.
+A job runs in a task of this process, not of the request that brought it. A fault of ours that
+may pass is tried again here, each time as a new attempt. After a restart, jobs that had not
+ended are taken up again; the store keeps results unique.
 """
 
 from __future__ import annotations
@@ -31,7 +32,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 15.0
+# A grader that failed would fail again on the same file, after another whole run of the program;
+# a store that failed may have kept the result.
+_MAY_PASS = frozenset(
+    {ErrorKind.SANDBOX_LOST, ErrorKind.SANDBOX_UNAVAILABLE, ErrorKind.WORKER_LOST}
+)
 
 
 class JobRunner:
@@ -85,7 +92,8 @@ class JobRunner:
         with self._place_in_queue():
             accepted = await self._store.accept(submission, body_digest, idempotency_key)
             if accepted.is_new:
-                self._start(accepted.job_id, accepted.attempt, submission, task)
+                last = accepted.attempt + self._max_attempts - 1
+                self._start(accepted.job_id, accepted.attempt, last, submission, task)
         return accepted.job_id
 
     @contextmanager
@@ -148,34 +156,58 @@ class JobRunner:
             return
         attempt = await self._store.begin(job.job_id)
         if attempt is not None:
-            self._start(job.job_id, attempt, job.submission, task)
+            self._start(job.job_id, attempt, self._max_attempts, job.submission, task)
 
-    def _start(self, job_id: UUID, attempt: int, submission: Submission, task: Task) -> None:
-        running = self._group.create_task(self._run(job_id, attempt, submission, task))
+    def _start(
+        self, job_id: UUID, attempt: int, last_attempt: int, submission: Submission, task: Task
+    ) -> None:
+        run = self._run(job_id, attempt, last_attempt, submission, task)
+        running = self._group.create_task(run)
         self._running[job_id] = running
         running.add_done_callback(lambda _: self._running.pop(job_id, None))
 
     async def _run(
-        self, job_id: UUID, attempt: int, submission: Submission, task: Task
+        self, job_id: UUID, attempt: int, last_attempt: int, submission: Submission, task: Task
     ) -> StoredAnswer | None:
-        try:
-            return await walk(job_id, attempt, submission, task, self._rooms)
-        except InfrastructureError as error:
-            log.error("job %s ended without a reward: %s", job_id, error.message)  # noqa: TRY400
-            await self._give_up(job_id, attempt, error)
+        for pause_seconds in _pauses():
+            try:
+                return await walk(job_id, attempt, submission, task, self._rooms)
+            except InfrastructureError as error:
+                may_pass = error.kind in _MAY_PASS and attempt < last_attempt
+                following = await self._retry(job_id, attempt) if may_pass else None
+                if following is None:
+                    log.error("job %s ended without a reward: %s", job_id, error.message)  # noqa: TRY400
+                    await self._give_up(job_id, attempt, error)
+                    return None
+                log.warning("job %s is tried again: %s", job_id, error.message)
+                attempt = following
+            await asyncio.sleep(pause_seconds)
         return None
+
+    async def _retry(self, job_id: UUID, attempt: int) -> int | None:
+        """Open the next attempt, or none: the job is another's, or the store is out of reach."""
+        try:
+            return await self._store.retry(job_id, attempt)
+        except InfrastructureError:
+            return None
 
     async def _give_up(self, job_id: UUID, attempt: int, error: InfrastructureError) -> None:
         """Mark the job as errored, trying until the store takes it: no job stays open."""
-        pause_seconds = 0.5
-        while True:
+        for pause_seconds in _pauses():
             try:
                 await self._store.fail(job_id, attempt, error.kind, error.message)
             except InfrastructureError:
                 await asyncio.sleep(pause_seconds)
-                pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
             else:
                 return
+
+
+def _pauses() -> Iterator[float]:
+    """Yield pauses that grow up to a bound, without end."""
+    pause_seconds = _FIRST_PAUSE_SECONDS
+    while True:
+        yield pause_seconds
+        pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
 
 
 def _check_wall(submission: Submission, task: Task) -> None:

@@ -8,12 +8,22 @@ the sandbox itself is raised.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from reward_server.model import Execution, Instrumented, Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What programs have of this machine together, and when a duration is in doubt."""
+
+    slots: int
+    memory_bytes: int
+    contended_above: float = 0.1
 
 
 class Sandbox(Protocol):

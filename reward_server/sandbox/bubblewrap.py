@@ -30,18 +30,22 @@ from reward_server.model import (
     Program,
 )
 from reward_server.sandbox import command
+from reward_server.sandbox.account import Account
 from reward_server.sandbox.cgroups import Reading, remove_stale_groups
 from reward_server.sandbox.keeper import Report
-from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
+from reward_server.sandbox.leases import Lease, Leases
+from reward_server.sandbox.markers import count_earned
+from reward_server.sandbox.output import Output
 from reward_server.sandbox.payload import ARTIFACT, pack
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.sandbox.slot import Slot, Staging
-from reward_server.sandbox.streams import Drain
+from reward_server.sandbox.stall import Progress, StallWatch
 from reward_server.sandbox.verdict import Evidence, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from reward_server.sandbox.base import Capacity
 
 log = logging.getLogger(__name__)
 
@@ -49,41 +53,10 @@ _INSIDE = Path(__file__).with_name("inside")
 _FOLDER = "reward-server-box-"
 _BOOT_SECONDS = 30.0
 _GRACE_SECONDS = 15.0
-_TAIL_BYTES = 1 << 15
 _REMEDY = (
     "bubblewrap needs user namespaces for unprivileged users "
     "(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0)"
 )
-
-
-class _Output:
-    """The two streams of one run, and the milestones that come with the second."""
-
-    def __init__(
-        self, instrumented: Instrumented, most_bytes: int, on_excess: Callable[[], None]
-    ) -> None:
-        self.tokens = make_tokens({marker.milestone for marker in instrumented.markers})
-        self.scanner = MarkerScanner(self.tokens)
-        (out_read, out_write), (err_read, err_write) = os.pipe(), os.pipe()
-        self.write_ends = [out_write, err_write]
-        self.out = Drain(out_read, _TAIL_BYTES, most_bytes, on_excess)
-        self._err = Drain(err_read, _TAIL_BYTES, most_bytes, on_excess, self.scanner.feed)
-
-    @property
-    def exceeded(self) -> bool:
-        return self.out.exceeded or self._err.exceeded
-
-    async def ended(self) -> None:
-        async with asyncio.timeout(_GRACE_SECONDS):
-            await self.out.ended()
-            await self._err.ended()
-
-    def error_tail(self) -> str:
-        return self._err.text(self.scanner.finish())
-
-    def close(self) -> None:
-        self.out.close()
-        self._err.close()
 
 
 class BubblewrapSandbox:
@@ -93,7 +66,7 @@ class BubblewrapSandbox:
         self,
         environment: Path,
         image: str,
-        slots: int,
+        capacity: Capacity,
         first_uid: int,
         preload: Sequence[str] | None = None,
         publics: Sequence[Path] = (),
@@ -105,13 +78,15 @@ class BubblewrapSandbox:
         """
         self.box = Box("bubblewrap" if preload is None else "zygote", image)
         self._environment = environment
-        self._count = slots
         self._first_uid = first_uid
         self._preload = preload
         self._mentioned = _any_of({name.partition(".")[0] for name in preload or ()})
         self._publics = (_INSIDE, *publics)
         self._slots: list[Slot] = []
-        self._free: asyncio.Queue[Slot] = asyncio.Queue()
+        cores = sorted(os.sched_getaffinity(0))
+        self._shares = [_share(cores, index, capacity.slots) for index in range(capacity.slots)]
+        self._contended_above = capacity.contended_above
+        self._leases = Leases(self._shares, capacity.memory_bytes)
         self._folders: list[Path] = []
 
     async def start(self) -> None:
@@ -133,20 +108,16 @@ class BubblewrapSandbox:
         await self._prove()
 
     async def _start_slots(self) -> None:
-        cores = sorted(os.sched_getaffinity(0))
         seccomp = build_filter()
         zygote = None if self._preload is None else self._zygote
-        for index in range(self._count):
-            share = _share(cores, index, self._count)
-            self._slots.append(Slot(index, share, seccomp, self._staging, zygote))
+        for index, cores in enumerate(self._shares):
+            self._slots.append(Slot(index, cores, seccomp, self._staging, zygote))
         try:
             async with asyncio.TaskGroup() as group:
                 for slot in self._slots:
                     group.create_task(slot.start())
         except* InfrastructureError as errors:
             raise SetupError(str(errors.exceptions[0])) from errors
-        for slot in self._slots:
-            self._free.put_nowait(slot)
 
     def _zygote(self) -> dict[str, object]:
         """Return how a keeper starts its zygote; the box's own threads are set at each fork."""
@@ -160,7 +131,8 @@ class BubblewrapSandbox:
     async def _prove(self) -> None:
         """Run an empty program, so that a machine that cannot isolate is found out now."""
         nothing = Instrumented(Program("pass"), (), Instrumentation("off"))
-        limits = Limits(30.0, 1 << 30, 1 << 20, 16, 64, 1 << 16, 1 << 16)
+        memory_bytes = min(1 << 30, self._leases.memory_bytes)
+        limits = Limits(30.0, memory_bytes, 1 << 20, 16, 64, 1 << 16, 1 << 16)
         try:
             execution = await self.execute(nothing, "probe", _INSIDE, limits)
         except InfrastructureError as error:
@@ -207,64 +179,76 @@ class BubblewrapSandbox:
         if instrumented.failure is not None:
             return Execution(self.box, instrumented.failure)
         asked = time.monotonic()
-        slot = await self._free.get()
-        try:
+        async with self._leases.hold(limits.cores, limits.memory_bytes) as lease:
             queue_seconds = time.monotonic() - asked
             with boundary(ErrorKind.SANDBOX_LOST, "execute"):
-                execution = await self._try(slot, instrumented, task_id, public, limits)
-        finally:
-            self._free.put_nowait(slot)
+                execution = await self._try(lease, instrumented, task_id, public, limits)
         return replace(execution, queue_seconds=queue_seconds)
 
     async def _try(
-        self, slot: Slot, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
+        self, lease: Lease, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
     ) -> Execution:
         """Run the program; a zygote that is lost before it began costs the program nothing."""
         try:
-            return await self._run(slot, instrumented, task_id, public, limits)
+            return await self._run(lease, instrumented, task_id, public, limits)
         except InfrastructureError as error:
             if self._preload is None or error.kind is not ErrorKind.SANDBOX_UNAVAILABLE:
                 raise
             log.warning("a zygote was lost and is replaced")
-            return await self._run(slot, instrumented, task_id, public, limits)
+            return await self._run(lease, instrumented, task_id, public, limits)
 
     async def _run(
-        self, slot: Slot, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
+        self, lease: Lease, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
     ) -> Execution:
         begun_ns = time.monotonic_ns()
+        slot = self._slots[lease.places[0]]
+        request = self._request(lease.cores, instrumented.program.code, task_id, public, limits)
+        await slot.start()  # what a new keeper or zygote costs is not the program's
+        slot.group.assign(lease.cores)
         slot.group.limit(limits.memory_bytes, limits.processes)
-        before = slot.group.read()
-        output = _Output(instrumented, limits.output_bytes, slot.interrupt)
+        account = Account(slot.group, lease.cores)
+        output = Output(instrumented, limits.output_bytes, slot.interrupt)
+        watch = StallWatch(
+            limits.stall_seconds,
+            lambda: Progress(output.total_bytes, slot.cpu_seconds()),
+            slot.interrupt,
+        )
         try:
             payload = pack(instrumented, output.tokens, limits, counted=slot.has_limits)
-            report, artifact = await slot.run(
-                self._request(slot, instrumented.program.code, task_id, public, limits),
-                [_memory_file(payload), *output.write_ends],
-                _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
-            )
+            async with watch:
+                report, artifact = await slot.run(
+                    request,
+                    [_memory_file(payload), *output.write_ends],
+                    _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
+                )
             data = _read_and_close(artifact)
             await output.ended()
         except InfrastructureError as error:
-            counted = _difference(before, slot.group.read())
-            if error.kind is not ErrorKind.SANDBOX_LOST or counted.oom_kills == 0:
+            if error.kind is not ErrorKind.SANDBOX_LOST or account.count().oom_kills == 0:
                 raise
             report, data = _killed_with_its_keeper(begun_ns), None
         finally:
             output.close()
-        counted = _difference(before, slot.group.read())
-        stderr = output.error_tail()
-        self._check_ours(report, counted, stderr, output_exceeded=output.exceeded)
-        return self._tell(begun_ns, report, counted, output, stderr, data)
+        stalled_seconds = limits.stall_seconds if watch.stalled and report.killed else None
+        execution = self._tell(begun_ns, report, account, output, data, stalled_seconds)
+        pressure = execution.pressure
+        return replace(
+            execution, contended=pressure is not None and pressure > self._contended_above
+        )
 
     def _tell(  # noqa: PLR0913, PLR0917 - one argument a witness
         self,
         begun_ns: int,
         report: Report,
-        counted: Reading,
-        output: _Output,
-        stderr: str,
+        account: Account,
+        output: Output,
         artifact: bytes | None,
+        stalled_seconds: float | None,
     ) -> Execution:
+        counted, stderr = account.count(), output.error_tail()
+        was_ended = output.exceeded or stalled_seconds is not None
+        self._check_ours(report, counted, stderr, was_ended=was_ended)
+        cpu_seconds = counted.cpu_seconds or report.cpu_seconds
         evidence = Evidence(
             exit_code=report.status,
             timed_out=report.timed_out,
@@ -273,6 +257,7 @@ class BubblewrapSandbox:
             processes_refused=counted.processes_refused,
             disk_full=report.disk_full,
             artifact=report.artifact,
+            stalled_seconds=stalled_seconds,
         )
         return Execution(
             box=self.box,
@@ -282,17 +267,19 @@ class BubblewrapSandbox:
             exit_code=report.status,
             boot_seconds=(report.start_ns - begun_ns) / 1e9,
             duration_seconds=(report.end_ns - report.start_ns) / 1e9,
-            cpu_seconds=counted.cpu_seconds or report.cpu_seconds,
+            cpu_seconds=cpu_seconds,
             peak_memory_bytes=counted.peak_memory_bytes or report.peak_memory_bytes,
             stdout_tail=output.out.text(),
             stderr_tail=stderr,
+            pressure=account.pressure(cpu_seconds, was_full=counted.memory_refused > 0),
         )
 
     def _request(
-        self, slot: Slot, code: str, task_id: str, public: Path, limits: Limits
+        self, cores: tuple[int, ...], code: str, task_id: str, public: Path, limits: Limits
     ) -> dict[str, object]:
         name = self._staging.add(public)
         request: dict[str, object] = {
+            "cores": cores,
             "boot_seconds": _BOOT_SECONDS,
             "wall_seconds": limits.wall_seconds,
             "artifact": ARTIFACT,
@@ -303,28 +290,27 @@ class BubblewrapSandbox:
             request["argv"] = command.build_command(
                 self._sources, self._interpreter, task_id, seen, limits.disk_bytes
             )
-            request["environment"] = command.build_environment(len(slot.cores))
+            request["environment"] = command.build_environment(len(cores))
         else:
             request["zygote"] = {
                 "task_id": task_id,
                 "public": name,
                 "disk_bytes": limits.disk_bytes,
-                "threads": len(slot.cores),
+                "cores": cores,
+                "threads": len(cores),
                 "preloaded": self._mentioned.search(code) is not None,
             }
         return request
 
     @staticmethod
-    def _check_ours(
-        report: Report, counted: Reading, stderr: str, *, output_exceeded: bool
-    ) -> None:
+    def _check_ours(report: Report, counted: Reading, stderr: str, *, was_ended: bool) -> None:
         """Raise where the host, not the program, ended the run."""
         if not report.launched:
             log.error("a box did not start (status %s): %s", report.status, stderr)
             message = "the box could not be started"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
-        was_ended = report.timed_out or output_exceeded or counted.oom_kills > 0
-        if report.status < 0 and not was_ended:
+        has_reason = was_ended or report.timed_out or counted.oom_kills > 0
+        if report.status < 0 and not has_reason:
             log.error("a box was lost (status %s)", report.status)
             message = "the sandbox was lost while the program ran"
             raise InfrastructureError(ErrorKind.SANDBOX_LOST, message)
@@ -377,15 +363,3 @@ def _read_and_close(artifact: int | None) -> bytes | None:
         return None
     with os.fdopen(artifact, "rb") as file:
         return file.read()
-
-
-def _difference(before: Reading, after: Reading) -> Reading:
-    spent = None
-    if before.cpu_seconds is not None and after.cpu_seconds is not None:
-        spent = after.cpu_seconds - before.cpu_seconds
-    return Reading(
-        oom_kills=after.oom_kills - before.oom_kills,
-        processes_refused=after.processes_refused - before.processes_refused,
-        cpu_seconds=spent,
-        peak_memory_bytes=after.peak_memory_bytes,
-    )

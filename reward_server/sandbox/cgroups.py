@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _ROOT = Path("/sys/fs/cgroup")
 _FOLDER = "reward_server"
 _V1_CONTROLLERS = ("memory", "pids", "cpuset", "cpuacct")
+_UNIFIED = "unified"
 _V2_CONTROLLERS = ("memory", "pids", "cpuset", "cpu")
 _KEEPER_BYTES = 48 << 20
 _KEEPER_PROCESSES = 4
@@ -43,6 +44,7 @@ class Reading:
     processes_refused: int = 0
     cpu_seconds: float | None = None
     peak_memory_bytes: int | None = None
+    memory_refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,15 @@ class Group(Protocol):
     @property
     def procs_files(self) -> tuple[str, ...]:
         """The files that take a process into the group."""
+        ...
+
+    @property
+    def pressure_folder(self) -> Path | None:
+        """The folder of the unified tree in which the kernel counts this slot's stalls."""
+        ...
+
+    def assign(self, cores: Iterable[int]) -> None:
+        """Keep the next run to these cores."""
         ...
 
     def settle(self) -> None:
@@ -92,6 +103,10 @@ class NoGroup:
     """Stands in where groups cannot be made: limits nothing, counts nothing."""
 
     procs_files: tuple[str, ...] = ()
+    pressure_folder: Path | None = None
+
+    def assign(self, cores: Iterable[int]) -> None:
+        """Assign nothing."""
 
     def settle(self) -> None:
         """Measure nothing."""
@@ -135,6 +150,21 @@ class _File:
             os.close(descriptor)
 
 
+class _Cpus:
+    """The cores of a group; most runs want those of the run before."""
+
+    def __init__(self, path: Path, cores: Iterable[int]) -> None:
+        self._path = path
+        self._cores: tuple[int, ...] = ()
+        self.set(cores)
+
+    def set(self, cores: Iterable[int]) -> None:
+        wanted = tuple(cores)
+        if wanted != self._cores:
+            self._path.write_text(",".join(map(str, wanted)))
+            self._cores = wanted
+
+
 class V1Group:
     """One folder in each controller's tree."""
 
@@ -147,15 +177,23 @@ class V1Group:
             for file in ("cpuset.cpus", "cpuset.mems"):
                 if not (folder / file).read_text().strip():
                     (folder / file).write_text((folder.parent / file).read_text())
-        (cpuset / "cpuset.cpus").write_text(",".join(map(str, cores)))
+        self._cpus = _Cpus(cpuset / "cpuset.cpus", cores)
+        self.pressure_folder = _make_unified(root, name)
+        if self.pressure_folder is not None:
+            self._paths[_UNIFIED] = self.pressure_folder
         self.procs_files = tuple(str(path / "cgroup.procs") for path in self._paths.values())
         memory = self._paths["memory"]
+        self._full = _File(memory / "memory.failcnt")
         self._oom = _File(memory / "memory.oom_control")
         self._peak = _File(memory / "memory.max_usage_in_bytes", os.O_RDWR)
         self._refused = _File(self._paths["pids"] / "pids.events")
         self._spent = _File(self._paths["cpuacct"] / "cpuacct.usage")
         self._own = _Own()
         self._limits: tuple[int, int] | None = None
+
+    def assign(self, cores: Iterable[int]) -> None:
+        """Keep the next run to these cores."""
+        self._cpus.set(cores)
 
     def settle(self) -> None:
         """Take what is in the group now as ours: programs get their limits on top of it."""
@@ -191,6 +229,7 @@ class V1Group:
             processes_refused=self._refused.field("max"),
             cpu_seconds=int(self._spent.read()) / 1e9,
             peak_memory_bytes=max(0, int(self._peak.read()) - self._own.resident_bytes),
+            memory_refused=int(self._full.read()),
         )
 
     def drain(self) -> None:
@@ -199,7 +238,7 @@ class V1Group:
 
     def remove(self) -> None:
         """Take the group away; processes must have left it."""
-        for file in (self._oom, self._peak, self._refused, self._spent):
+        for file in (self._oom, self._peak, self._refused, self._spent, self._full):
             file.close()
         for path in self._paths.values():
             with contextlib.suppress(OSError):
@@ -217,13 +256,18 @@ class V2Group:
             (folder / "cgroup.subtree_control").write_text(wanted)
         self._path = parent / name
         self._path.mkdir(exist_ok=True)
-        (self._path / "cpuset.cpus").write_text(",".join(map(str, cores)))
+        self._cpus = _Cpus(self._path / "cpuset.cpus", cores)
+        self.pressure_folder: Path | None = self._path
         self.procs_files = (str(self._path / "cgroup.procs"),)
         self._oom = _File(self._path / "memory.events")
         self._refused = _File(self._path / "pids.events")
         self._spent = _File(self._path / "cpu.stat")
         self._own = _Own()
         self._limits: tuple[int, int] | None = None
+
+    def assign(self, cores: Iterable[int]) -> None:
+        """Keep the next run to these cores."""
+        self._cpus.set(cores)
 
     def settle(self) -> None:
         """Take what is in the group now as ours: programs get their limits on top of it."""
@@ -249,6 +293,7 @@ class V2Group:
             oom_kills=self._oom.field("oom_kill"),
             processes_refused=self._refused.field("max"),
             cpu_seconds=self._spent.field("usage_usec") / 1e6,
+            memory_refused=self._oom.field("max"),
         )
 
     def drain(self) -> None:
@@ -274,6 +319,18 @@ def _drain(procs_file: str) -> None:
         time.sleep(0.005)
 
 
+def _make_unified(root: Path, name: str) -> Path | None:
+    """Make a folder in the unified tree beside the others: without controllers it still counts."""
+    folder = root / _UNIFIED / _FOLDER / name
+    try:
+        if (root / _UNIFIED / "cgroup.procs").exists():
+            folder.mkdir(parents=True)
+            return folder
+    except OSError as error:
+        log.warning("stalls are counted for the whole machine, not for each slot: %s", error)
+    return None
+
+
 def make_group(slot: int, cores: Iterable[int], root: Path = _ROOT) -> Group:
     """Make the group of a slot in whichever layout this machine lets us use."""
     name = f"{os.getpid()}-{slot}-{secrets.token_hex(4)}"  # another sandbox may be beside us
@@ -294,7 +351,7 @@ def missing_limits(root: Path = _ROOT) -> tuple[str, ...]:
 
 def remove_stale_groups(root: Path = _ROOT) -> None:
     """Remove groups that a server which is gone has left behind."""
-    for folder in (root / _FOLDER, *(root / c / _FOLDER for c in _V1_CONTROLLERS)):
+    for folder in (root / _FOLDER, *(root / c / _FOLDER for c in (*_V1_CONTROLLERS, _UNIFIED))):
         for path in folder.glob("*-*"):
             pid = path.name.partition("-")[0]
             if pid.isdigit() and not Path("/proc", pid).exists():

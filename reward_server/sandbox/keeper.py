@@ -102,7 +102,8 @@ def receive(channel: socket.socket, size: int, most_fds: int) -> tuple[bytes, li
 def _kill_children() -> None:
     """Kill what became ours when its parent died: `bwrap` may be killed half-way through."""
     with contextlib.suppress(FileNotFoundError):  # a kernel without that file
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+        # Not ASCII: that codec is a file, which may be out of reach after the drop.
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="utf-8") as file:
             pids = file.read().split()
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
@@ -273,6 +274,7 @@ class Keeper:
                 os.close(fd)
 
     def _run(self, request: dict[str, Any], fds: list[int]) -> tuple[Report, int | None]:
+        os.sched_setaffinity(0, request["cores"])  # a wide program has its neighbours' cores too
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         report = Report()
         folders: list[int] = []

@@ -18,6 +18,7 @@ from reward_server.errors import InfrastructureError
 from reward_server.model import ErrorKind
 from reward_server.sandbox.cgroups import make_group
 from reward_server.sandbox.keeper import Report, receive
+from reward_server.sandbox.stall import family_cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,6 +97,13 @@ class Slot:
     def has_limits(self) -> bool:
         """Tell whether the kernel limits whole boxes of this slot."""
         return bool(self.group.procs_files)
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU time of all that this slot has run, by its group or its processes."""
+        counted = self.group.read().cpu_seconds
+        if counted is not None or self._process is None:
+            return counted or 0.0
+        return family_cpu_seconds(self._process.pid)
 
     async def run(
         self, request: Mapping[str, Any], descriptors: list[int], deadline_seconds: float
@@ -177,6 +185,9 @@ class Slot:
             await self._stop()
             message = "the sandbox could not be started"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
+        except asyncio.CancelledError:
+            await self._stop()  # half started it would pass for ready
+            raise
 
     @property
     def _lacks_folders(self) -> bool:

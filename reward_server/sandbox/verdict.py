@@ -33,16 +33,23 @@ class Evidence:
     processes_refused: int
     disk_full: bool
     artifact: str
+    stalled_seconds: float | None = None
 
 
 def judge(evidence: Evidence) -> Failure | None:
     """Return the first failure that applies, in the order of the agreement, or none."""
     kind = _kind(evidence)
-    return None if kind is None else Failure(kind, _TEXTS[kind])
+    if kind is None:
+        return None
+    if kind is ErrorKind.TIMEOUT and evidence.stalled_seconds is not None:
+        text = f"the program made no progress for {evidence.stalled_seconds:g} seconds"
+        return Failure(kind, text)
+    return Failure(kind, _TEXTS[kind])
 
 
 def _kind(evidence: Evidence) -> ErrorKind | None:
-    is_clean = evidence.exit_code == 0 and not evidence.timed_out and not evidence.output_exceeded
+    out_of_time = evidence.timed_out or evidence.stalled_seconds is not None
+    is_clean = evidence.exit_code == 0 and not out_of_time and not evidence.output_exceeded
     if is_clean:
         return _artifact_kind(evidence.artifact)
     checks = (
@@ -50,7 +57,7 @@ def _kind(evidence: Evidence) -> ErrorKind | None:
         (evidence.disk_full, ErrorKind.DISK_LIMIT),
         (evidence.processes_refused > 0, ErrorKind.PIDS_LIMIT),
         (evidence.output_exceeded, ErrorKind.OUTPUT_LIMIT),
-        (evidence.timed_out, ErrorKind.TIMEOUT),
+        (out_of_time, ErrorKind.TIMEOUT),
     )
     return next((kind for applies, kind in checks if applies), ErrorKind.NONZERO_EXIT)
 

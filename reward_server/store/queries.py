@@ -78,6 +78,11 @@ class Store:
         row = await self._row(statements.BEGIN, {"job_id": job_id})
         return None if row is None else int(row.attempt)
 
+    async def retry(self, job_id: UUID, attempt: int) -> int | None:
+        """Open the attempt after this one; None when this one is no longer the job's own."""
+        row = await self._row(statements.RETRY, {"job_id": job_id, "attempt": attempt})
+        return None if row is None else int(row.attempt)
+
     async def record(self, job_id: UUID, attempt: int, verdict: Verdict) -> StoredAnswer:
         """End a job with its one result and return it.
 

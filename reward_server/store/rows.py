@@ -94,6 +94,8 @@ def solution_parameters(verdict: Verdict) -> dict[str, Any]:
         "sandbox_kind": execution.box.kind,
         "sandbox_image": execution.box.image,
         "exit_code": execution.exit_code,
+        "pressure": execution.pressure,
+        "contended": execution.contended,
         "data_digest": verdict.data_digest,
         "medal": verdict.medal,
     }
@@ -196,6 +198,8 @@ def to_answer(row: Row[Any]) -> StoredAnswer:
         instrumentation=_instrumentation(row),
         sandbox=Box(row.sandbox_kind, row.sandbox_image),
         exit_code=row.exit_code,
+        pressure=row.pressure,
+        contended=row.contended,
         attempt=row.attempt,
     )
 
@@ -233,6 +237,8 @@ def answer_of(
         instrumentation=verdict.instrumentation,
         sandbox=execution.box,
         exit_code=execution.exit_code,
+        pressure=execution.pressure,
+        contended=execution.contended,
         data_digest=verdict.data_digest,
         scheme=verdict.reward.scheme,
         attempt=attempt,

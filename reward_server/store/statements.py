@@ -41,6 +41,13 @@ BEGIN = text("""
     RETURNING attempt
 """)
 
+# The worker itself tries again: the new attempt fences off whatever is left of the old one.
+RETRY = text("""
+    UPDATE jobs SET state = 'running', started_at = now(), attempt = attempt + 1
+    WHERE id = :job_id AND attempt = :attempt AND state IN ('queued', 'running')
+    RETURNING attempt
+""")
+
 RECORD = text(f"""
     WITH ended AS (
         UPDATE jobs SET state = CAST(:status AS text), finished_at = now()

@@ -22,6 +22,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    false,
     func,
 )
 
@@ -118,6 +119,8 @@ solutions = Table(
     Column("sandbox_kind", Text, nullable=False),
     Column("sandbox_image", Text, nullable=False),
     Column("exit_code", Integer),
+    Column("pressure", Double),
+    Column("contended", Boolean, nullable=False, server_default=false()),
     Column("data_digest", Text, nullable=False),
     Column("scheme", Text, nullable=False),
     Column("attempt", Integer, nullable=False),

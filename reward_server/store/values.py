@@ -94,6 +94,8 @@ class StoredAnswer:
     instrumentation: Instrumentation
     sandbox: Box
     exit_code: int | None
+    pressure: float | None
+    contended: bool
     data_digest: str
     scheme: str
     attempt: int

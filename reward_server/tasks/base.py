@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,6 +73,8 @@ class Card:
     columns: tuple[str, ...]
     target: Target
     twin_rows: int
+    cores: Annotated[int, Field(ge=1)] = 1
+    stall_seconds: Annotated[float, Field(ge=0.5, allow_inf_nan=False)] | None = None
     thresholds: Thresholds | None = None
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TASK = "spooky-author-identification"
+NAP = "import subprocess\nsubprocess.run(['sleep', '{}'])\nprint('through')\n"
 KEY = "a-key-of-enough-length"
 
 
@@ -119,6 +120,17 @@ def test_check_shows_settings_without_secrets_and_names_what_is_missing(tmp_path
     assert "tasks prepare" in done.stdout
 
 
+def test_more_memory_than_the_budget_is_refused_with_the_remedy(own_dir: Path) -> None:
+    done = run(
+        "check", "--data-dir", str(own_dir), "--port", "0",
+        REWARD_SERVER_MEMORY_BUDGET_BYTES=str(256 << 20),
+        REWARD_SERVER_SANDBOX__SLOTS="1000",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "MEMORY_BUDGET_BYTES" in done.stdout
+    assert "durations will not be true" in done.stdout
+
+
 def test_without_a_sandbox_the_server_refuses_to_start(own_dir: Path, tmp_path: Path) -> None:
     done = run(
         "serve", "--data-dir", str(own_dir), "--port", "0",
@@ -148,16 +160,39 @@ def test_a_full_queue_says_when_to_come_back(own_dir: Path, tmp_path: Path) -> N
         stop_server(process)
 
 
+def kill_keepers(server: int) -> None:
+    keepers = [pid for pid in children(server) if b"keeper.py" in read_line(pid)]
+    for pid in keepers:
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while any(is_alive(pid) for pid in keepers):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def wait_for_a_program(server: int) -> None:
+    deadline = time.monotonic() + 60
+    while not any(b"sleep" in read_line(pid) for pid in descendants(server)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def read_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def test_a_lost_keeper_is_our_fault_and_never_a_reward(own_dir: Path, tmp_path: Path) -> None:
-    process, url = start_server(own_dir, tmp_path / "log")
-    body = {"task_id": TASK, "code": "import time\ntime.sleep(30)\n", "idempotency_key": "lost"}
+    process, url = start_server(own_dir, tmp_path / "log", {"REWARD_SERVER_MAX_ATTEMPTS": "2"})
+    body = {"task_id": TASK, "code": NAP.format(30), "idempotency_key": "lost"}
     try:
         with ThreadPoolExecutor(1) as pool:
             sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
-            time.sleep(1)
-            for pid in children(process.pid):
-                if b"keeper.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    os.kill(pid, signal.SIGKILL)
+            for _ in range(2):
+                wait_for_a_program(process.pid)
+                kill_keepers(process.pid)
             response = sent.result()
         assert response.status_code == 503
         assert response.json()["kind"] == "sandbox_lost"
@@ -168,6 +203,28 @@ def test_a_lost_keeper_is_our_fault_and_never_a_reward(own_dir: Path, tmp_path: 
         assert after.status_code == 200
         again = httpx.post(f"{url}/score", json={**body, "wait_seconds": 0}, timeout=60)
         assert again.status_code == 202
+    finally:
+        stop_server(process)
+
+
+def test_a_program_whose_keeper_was_lost_is_run_again(own_dir: Path, tmp_path: Path) -> None:
+    process, url = start_server(own_dir, tmp_path / "log")
+    body = {"task_id": TASK, "code": NAP.format(3)}
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
+            wait_for_a_program(process.pid)
+            kill_keepers(process.pid)
+            response = sent.result()
+        assert response.status_code == 200, response.text
+        answer = response.json()
+        assert answer["attempt"] == 2
+        assert answer["stdout_tail"] == "through\n"
+        assert answer["duration_seconds"] >= 3
+        (line,) = httpx.get(f"{url}/v1/solutions").json()["solutions"]
+        assert line["solution_id"] == answer["solution_id"]
+        failing = {"task_id": TASK, "code": "raise SystemExit(1)"}
+        assert httpx.post(f"{url}/score", json=failing, timeout=60).json()["attempt"] == 1
     finally:
         stop_server(process)
 

@@ -21,6 +21,7 @@ from reward_server.model import (
     Milestone,
     Program,
 )
+from reward_server.sandbox.base import Capacity
 from reward_server.sandbox.bubblewrap import BubblewrapSandbox
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent.parent
 FIRST_UID = 730_000
 SLOTS = 2
+MEMORY_BYTES = 4 << 30
 LIMITS = Limits(
     wall_seconds=30.0,
     memory_bytes=512 << 20,
@@ -46,12 +48,14 @@ DONE = "open('submission.csv', 'w').write('id\\n1\\n')\n"
 
 
 def bubblewrap(slots: int = SLOTS, first_uid: int = FIRST_UID) -> BubblewrapSandbox:
-    return BubblewrapSandbox(ROOT / ".venv-sandbox", "test", slots, first_uid)
+    capacity = Capacity(slots, MEMORY_BYTES)
+    return BubblewrapSandbox(ROOT / ".venv-sandbox", "test", capacity, first_uid)
 
 
 def zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 200) -> BubblewrapSandbox:
     environment = ROOT / ".venv-sandbox"
-    return BubblewrapSandbox(environment, "test", slots, first_uid, PRELOAD)
+    capacity = Capacity(slots, MEMORY_BYTES)
+    return BubblewrapSandbox(environment, "test", capacity, first_uid, PRELOAD)
 
 
 def full_zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 300) -> BubblewrapSandbox:

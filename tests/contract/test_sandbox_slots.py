@@ -14,6 +14,7 @@ import pytest
 from boxes import (
     DONE,
     FIRST_UID,
+    MEMORY_BYTES,
     SLOTS,
     bubblewrap,
     descendants,
@@ -66,6 +67,35 @@ async def test_programs_at_once_have_cores_of_their_own(bench: Bench) -> None:
         assert sum(map(len, cores)) == len(own)
     assert [int(run.stdout_tail.split()[-1]) for run in runs] == [len(share) for share in cores]
     assert all(run.queue_seconds < run.duration_seconds for run in runs)
+
+
+async def test_a_wide_program_has_the_cores_of_several_slots(bench: Bench) -> None:
+    code = (
+        "import os\n"
+        "print(sorted(os.sched_getaffinity(0)), os.environ['OMP_NUM_THREADS'])\n"
+        "os.sched_setaffinity(0, range(os.cpu_count()))\n"
+        "print(len(os.sched_getaffinity(0)))\n"
+    )
+    own = sorted(os.sched_getaffinity(0))
+    wide = min(SLOTS, len(own))
+    narrow, seen, after = await asyncio.gather(
+        bench.run("import time; time.sleep(0.3)"),
+        bench.says(code, cores=wide),
+        bench.says(code),
+    )
+    assert narrow.exit_code == 0
+    listed, _, threads = seen.splitlines()[0].rpartition(" ")
+    assert int(threads) == len(eval(listed)) >= wide  # noqa: S307
+    assert len(eval(after.splitlines()[0].rpartition(" ")[0])) < len(own) or len(own) < SLOTS  # noqa: S307
+    if not missing_limits():
+        assert seen.splitlines()[1] == threads, "its cgroup has the same cores"
+
+
+async def test_programs_that_want_much_memory_take_turns(bench: Bench) -> None:
+    code = "import time; time.sleep(0.3)"
+    wanted = MEMORY_BYTES * 2 // 3
+    first, second = await asyncio.gather(*[bench.run(code, memory_bytes=wanted) for _ in range(2)])
+    assert second.queue_seconds >= first.duration_seconds
 
 
 async def test_the_next_program_waits_its_turn(bench: Bench) -> None:

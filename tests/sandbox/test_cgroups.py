@@ -37,6 +37,7 @@ def write_v1(root: Path, name: str = "n", oom: int = 0, refused: int = 0, peak: 
     memory = root / "memory" / "reward_server" / name
     (memory / "memory.oom_control").write_text(f"oom_kill_disable 0\nunder_oom 0\noom_kill {oom}\n")
     (memory / "memory.max_usage_in_bytes").write_text(f"{peak}\n")
+    (memory / "memory.failcnt").write_text("4\n")
     (root / "pids" / "reward_server" / name / "pids.events").write_text(f"max {refused}\n")
     (root / "cpuacct" / "reward_server" / name / "cpuacct.usage").write_text("2500000000\n")
 
@@ -77,7 +78,7 @@ def test_v1_sets_its_limits_and_counts(tmp_path: Path) -> None:
     assert (cpuset / "n" / "cpuset.mems").read_text() == "0"
     assert len(group.procs_files) == len(V1)
     write_v1(tmp_path, oom=2, refused=7, peak=9)
-    assert group.read() == Reading(2, 7, 2.5, 9)
+    assert group.read() == Reading(2, 7, 2.5, 9, 4)
     group.limit(100 * MIB, 10)
     memory = tmp_path / "memory" / "reward_server" / "n"
     assert int((memory / "memory.limit_in_bytes").read_text()) >= 100 * MIB
@@ -124,7 +125,7 @@ def test_v2_sets_its_limits_and_counts(v2_root: Path) -> None:
         }  # fmt: skip
     assert (folder / "cpuset.cpus").read_text() == "0,2"
     assert group.procs_files == (str(folder / "cgroup.procs"),)
-    assert group.read() == Reading(3, 5, 1.5, None)
+    assert group.read() == Reading(3, 5, 1.5, None, 9)
     group.limit(100 * MIB, 10)
     assert int((folder / "memory.max").read_text()) >= 100 * MIB
     assert int((folder / "pids.max").read_text()) >= 10
@@ -138,7 +139,7 @@ def test_counters_that_are_not_there_count_nothing(tmp_path: Path) -> None:
     memory = tmp_path / "memory" / "reward_server" / "n"
     (memory / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\n")
     (tmp_path / "pids" / "reward_server" / "n" / "pids.events").write_text("")
-    assert group.read() == Reading(0, 0, 2.5, 0)
+    assert group.read() == Reading(0, 0, 2.5, 0, 4)
     group.remove()
 
 
@@ -232,3 +233,12 @@ def test_only_groups_of_the_dead_are_stale(tmp_path: Path) -> None:
 
 def test_a_machine_without_groups_has_no_stale_ones(tmp_path: Path) -> None:
     remove_stale_groups(tmp_path / "nowhere")
+
+
+def test_cores_can_be_assigned_for_one_run(v2_root: Path) -> None:
+    group = make_group(0, [0], v2_root)
+    (folder,) = (v2_root / "reward_server").glob("*-0-*")
+    for cores, text in (((0, 2), "0,2"), ((0,), "0")):
+        group.assign(cores)
+        assert (folder / "cpuset.cpus").read_text() == text
+    group.remove()

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from reward_server.model import Blame
+from reward_server.model import Blame, ErrorKind
 from reward_server.sandbox.verdict import Evidence, judge
 
 CLEAN = Evidence(
@@ -60,6 +60,14 @@ def test_every_other_exit_is_an_error_whatever_was_left(code: int) -> None:
     assert kind_of(replace(CLEAN, exit_code=code)) == "nonzero_exit"
     # an exit code that looks like a kill is no proof of anything
     assert kind_of(replace(CLEAN, exit_code=code, artifact="absent")) == "nonzero_exit"
+
+
+def test_a_stalled_program_ran_out_of_time_and_is_told_why() -> None:
+    failure = judge(replace(CLEAN, exit_code=137, stalled_seconds=90.0))
+    assert failure is not None
+    assert failure.kind is ErrorKind.TIMEOUT
+    assert failure.message == "the program made no progress for 90 seconds"
+    assert kind_of(replace(CLEAN, exit_code=137, stalled_seconds=90.0, oom_kills=1)) == "oom"
 
 
 @pytest.mark.parametrize("sign", SIGNS)

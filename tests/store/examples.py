@@ -51,6 +51,8 @@ def verdict(
             peak_memory_bytes=3 * 2**30,
             stdout_tail=stdout_tail,
             stderr_tail="err",
+            pressure=0.25,
+            contended=True,
         ),
         grade=Grade(score=0.8 if failure is None else None, failure=failure),
         reward=Reward(reward, "paper"),

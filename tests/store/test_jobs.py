@@ -96,6 +96,16 @@ async def test_an_errored_job_is_not_run_again_for_another_body(store: Store) ->
     assert job.state is JobState.ERRORED
 
 
+async def test_a_retry_fences_off_the_attempt_before_it(store: Store) -> None:
+    accepted = await store.accept(SUBMISSION, "digest")
+    assert await store.retry(accepted.job_id, 1) == 2
+    assert await store.retry(accepted.job_id, 1) is None
+    with pytest.raises(InfrastructureError):
+        await store.record(accepted.job_id, 1, verdict())
+    assert (await store.record(accepted.job_id, 2, verdict())).attempt == 2
+    assert await store.retry(accepted.job_id, 2) is None
+
+
 async def test_a_result_comes_back_whole(store: Store) -> None:
     job_id, attempt = await started(store)
     stored = await store.record(job_id, attempt, verdict())
@@ -112,6 +122,7 @@ async def test_a_result_comes_back_whole(store: Store) -> None:
     assert (answer.code, answer.plan) == ("print(1)", "a plan")
     assert answer.program_digest == Program("print(1)").digest
     assert answer.peak_memory_bytes == 3 * 2**30
+    assert (answer.pressure, answer.contended) == (0.25, True)
     assert await store.unfinished() == []
 
 

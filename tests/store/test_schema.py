@@ -7,10 +7,12 @@ import pytest
 import pytest_asyncio
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from examples import add
 from sqlalchemy import make_url, text
 
 from reward_server.errors import SetupError
 from reward_server.store.engine import downgrade, make_engine, parse_database_url, upgrade
+from reward_server.store.queries import Store
 from reward_server.store.tables import metadata
 
 if TYPE_CHECKING:
@@ -82,6 +84,21 @@ async def test_down_and_up_again_is_the_same_schema(empty: AsyncEngine) -> None:
     assert await facts(empty) == {"columns": [], "constraints": [], "indexes": []}
     await upgrade(empty)
     assert await facts(empty) == before
+
+
+async def test_solutions_from_before_pressure_was_known_stay(
+    engine: AsyncEngine, empty: AsyncEngine
+) -> None:
+    await upgrade(empty)
+    solution_id = await add(Store(empty))
+    await downgrade(empty, "0001")
+    assert "pressure" not in str(await facts(empty))
+    await upgrade(empty)
+    assert await facts(empty) == await facts(engine)
+    detail = await Store(empty).solution(solution_id)
+    assert detail is not None
+    assert (detail.answer.pressure, detail.answer.contended) == (None, False)
+    assert detail.answer.reward == 0.8
 
 
 async def test_concurrent_starts_take_turns(empty: AsyncEngine, engine: AsyncEngine) -> None:

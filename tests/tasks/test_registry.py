@@ -62,6 +62,17 @@ def test_a_wrong_card_is_refused_by_name(tmp_path: Path, card: str, named: str) 
         read_card(write_folder(tmp_path, card))
 
 
+def test_a_card_may_ask_for_cores_and_an_end_to_stalls(tmp_path: Path) -> None:
+    plain = read_card(write_folder(tmp_path / "plain", CARD))
+    assert (plain.cores, plain.stall_seconds) == (1, None)
+    asked = "cores = 4\nstall_seconds = 90\n" + CARD
+    card = read_card(write_folder(tmp_path / "asked", asked))
+    assert (card.cores, card.stall_seconds) == (4, 90.0)
+    for wrong in ("cores = 0\n", "stall_seconds = 0\n"):
+        with pytest.raises(SetupError):
+            read_card(write_folder(tmp_path / wrong[:5], wrong + CARD))
+
+
 def test_a_folder_elsewhere_joins_the_built_in_ones(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, CARD.replace("spooky-author", "my-author"))
     registry = Registry(tmp_path / "data", [tmp_path])

@@ -75,6 +75,7 @@ def _become_program(request, fds, steps, pools):
         os.dup2(descriptor, place)
     os.closerange(len(fds), os.sysconf("SC_OPEN_MAX"))
     os.setsid()
+    os.sched_setaffinity(0, request["cores"])
     os.chdir("/box")
     spaces.give_up_rights(steps)
     spaces.set_dumpable(True)
