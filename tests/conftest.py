@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).with_name("reward-server")
 START_SECONDS = 120.0
+# Taken out of the environment, where a server would refuse it as an unknown setting.
+SANDBOXES = tuple(os.environ.pop("REWARD_SERVER_TEST_SANDBOXES", "bubblewrap").split(","))
+IMAGE = "reward-server-cpu"
 SMALL_LIMITS = {
     "REWARD_SERVER_SANDBOX__ENVIRONMENT": str(ROOT / ".venv-sandbox"),
     "REWARD_SERVER_LIMITS__MEMORY_BYTES": str(512 << 20),

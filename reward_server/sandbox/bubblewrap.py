@@ -25,6 +25,7 @@ from reward_server.model import (
 )
 from reward_server.sandbox import command
 from reward_server.sandbox.cgroups import Reading, remove_stale_groups
+from reward_server.sandbox.cores import share_cores
 from reward_server.sandbox.keeper import Report
 from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
 from reward_server.sandbox.payload import ARTIFACT, pack
@@ -109,7 +110,7 @@ class BubblewrapSandbox:
         cores = sorted(os.sched_getaffinity(0))
         seccomp = build_filter()
         for index in range(self._count):
-            slot = Slot(index, _share(cores, index, self._count), seccomp, self._staging)
+            slot = Slot(index, share_cores(cores, index, self._count), seccomp, self._staging)
             self._slots.append(slot)
             try:
                 await slot.start()
@@ -282,11 +283,6 @@ def _remove_stale_folders() -> None:
         pid = folder.name.removeprefix(_FOLDER).partition("-")[0]
         if pid.isdigit() and not Path("/proc", pid).exists():
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _share(cores: list[int], index: int, slots: int) -> tuple[int, ...]:
-    """Divide the cores among the slots as evenly as they go; spare ones go to the first."""
-    return tuple(cores[index::slots]) or (cores[index % len(cores)],)
 
 
 def _memory_file(content: bytes) -> int:

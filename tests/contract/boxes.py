@@ -22,6 +22,8 @@ from reward_server.model import (
     Program,
 )
 from reward_server.sandbox.bubblewrap import BubblewrapSandbox
+from reward_server.sandbox.docker import DockerSandbox
+from tests.conftest import IMAGE, SANDBOXES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -48,7 +50,12 @@ def bubblewrap(slots: int = SLOTS, first_uid: int = FIRST_UID) -> BubblewrapSand
     return BubblewrapSandbox(ROOT / ".venv-sandbox", "test", slots, first_uid)
 
 
-MAKERS: Mapping[str, Callable[[int], Sandbox]] = {"bubblewrap": bubblewrap}
+def docker(slots: int = SLOTS, first_uid: int = FIRST_UID, **more: Any) -> DockerSandbox:  # noqa: ANN401
+    return DockerSandbox(IMAGE, slots, first_uid, **more)
+
+
+_ALL: Mapping[str, Callable[[int], Sandbox]] = {"bubblewrap": bubblewrap, "docker": docker}
+MAKERS: Mapping[str, Callable[[int], Sandbox]] = {name: _ALL[name] for name in SANDBOXES}
 
 
 @dataclass(frozen=True, slots=True)

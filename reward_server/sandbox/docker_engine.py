@@ -1,0 +1,230 @@
+"""All talk with the container engine, over its socket and through its own library.
+
+The library blocks, so every call runs in one of a few threads, each with a connection of its own;
+the two streams of a container do not: they are a socket that the event loop reads.
+
+Nothing is ever copied into or out of a running container, where a path can be swapped for a link
+half-way. The warden's code goes, as an uncompressed archive, into a volume by way of a container
+that is never started; the program goes in, and its file comes out, as bytes on a stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import io
+import socket
+import tarfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import docker
+from docker import errors
+
+from reward_server.sandbox.command import INSIDE
+from reward_server.sandbox.docker_posture import LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+_CALL_SECONDS = 60
+_INSIDE = Path(__file__).with_name("inside")
+_KEEPER = Path(__file__).with_name("keeper.py")
+
+
+class EngineError(Exception):
+    """The engine did not do what it was asked; `is_missing` says that it knows no such thing."""
+
+    def __init__(self, message: str, *, is_missing: bool = False) -> None:
+        super().__init__(message)
+        self.is_missing = is_missing
+
+
+class Engine:
+    """A container engine on this machine."""
+
+    def __init__(self, url: str | None, threads: int) -> None:
+        self._url = url
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="engine")
+        self._local = threading.local()
+        self._clients: list[Any] = []
+        self._is_closed = False
+
+    async def call(self, ask: Callable[[Any], T]) -> T:
+        """Ask the engine something in a thread.
+
+        Raises:
+            EngineError: when it is gone, silent, or refuses.
+        """
+        if self._is_closed:
+            message = "the engine's connections are shut"
+            raise EngineError(message)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._ask, ask)
+
+    def _ask(self, ask: Callable[[Any], T]) -> T:
+        try:
+            return ask(self._client())
+        except errors.NotFound as error:
+            raise EngineError(str(error), is_missing=True) from error
+        except (errors.DockerException, OSError) as error:
+            raise EngineError(str(error)) from error
+
+    def _client(self) -> Any:  # noqa: ANN401 - the library has no types
+        if not hasattr(self._local, "client"):
+            client = make_client(self._url)
+            self._local.client = client
+            self._clients.append(client)
+        return self._local.client
+
+    async def find_image(self, name: str) -> str:
+        """Return the immutable identity of an image that must be there already."""
+        found = await self.call(lambda api: api.inspect_image(name))
+        return str(found["Id"])
+
+    async def place_inside(self, image: str) -> str:
+        """Have a volume with the warden's code, and return its name, which tells its content."""
+        files = _read_inside()
+        name = f"reward-server-inside-{_digest(files)}"
+        await self.call(lambda api: _fill_volume(api, image, name, files))
+        return name
+
+    async def create(self, config: dict[str, Any]) -> str:
+        """Make a container and return its identity."""
+        made = await self.call(lambda api: api.create_container_from_config(config))
+        return str(made["Id"])
+
+    async def attach(self, container: str) -> socket.socket:
+        """Return the stream of a container that is not started yet."""
+        return await self.call(lambda api: _attach(api, container))
+
+    async def start(self, container: str) -> None:
+        """Start a container."""
+        await self.call(lambda api: api.start(container))
+
+    async def look(self, container: str) -> dict[str, Any]:
+        """Return the state of a container as the engine sees it."""
+        found = await self.call(lambda api: api.inspect_container(container))
+        state: dict[str, Any] = found["State"]
+        return state
+
+    async def remove(self, container: str) -> None:
+        """Kill a container if it lives and take it away; one that is gone is fine."""
+        try:
+            await self.call(lambda api: api.remove_container(container, v=True, force=True))
+        except EngineError as error:
+            if not error.is_missing and "already in progress" not in str(error):
+                raise
+
+    async def remove_stale(self, older_than_seconds: float) -> list[str]:
+        """Remove containers of servers that are gone, whichever server they belonged to.
+
+        A running container holds on to its server by its open input and ends without it, so only
+        those that do not run can be stale; a living server removes its own within moments.
+        """
+        return await self.call(lambda api: _remove_stale(api, older_than_seconds))
+
+    def close(self) -> None:
+        """Shut all connections; calls under way are waited for."""
+        self._is_closed = True
+        self._pool.shutdown()
+        for client in self._clients:
+            client.close()
+
+
+def make_client(url: str | None) -> Any:  # noqa: ANN401 - the library has no types
+    """Connect to an engine: the one named, or the one the usual variables name."""
+    if url is not None:
+        return docker.APIClient(base_url=url, version="auto", timeout=_CALL_SECONDS)
+    return docker.from_env(version="auto", timeout=_CALL_SECONDS).api
+
+
+def _attach(api: Any, container: str) -> socket.socket:  # noqa: ANN401
+    wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+    stream = api.attach_socket(container, wanted)
+    try:
+        return socket.socket(fileno=socket.dup(stream.fileno()))
+    finally:
+        stream._response.close()  # noqa: SLF001 - the library leaves it open for as long as we live
+        stream.close()
+
+
+def _read_inside() -> dict[str, bytes]:
+    paths = [*sorted(_INSIDE.glob("*.py")), _KEEPER]
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def _digest(files: dict[str, bytes]) -> str:
+    total = hashlib.sha256()
+    for name, content in files.items():
+        total.update(f"{name} {len(content)}\n".encode() + content)
+    return total.hexdigest()[:16]
+
+
+def _fill_volume(api: Any, image: str, name: str, files: dict[str, bytes]) -> None:  # noqa: ANN401
+    api.create_volume(name, labels={LABEL: "inside"})
+    mount = {"Type": "volume", "Source": name, "Target": INSIDE, "VolumeOptions": {"NoCopy": True}}
+    config = {
+        "Image": image,
+        "Entrypoint": ["/nonexistent"],  # it is a way to the volume and never started
+        "Labels": {LABEL: "inside"},
+        "HostConfig": {"Mounts": [mount], "NetworkMode": "none"},
+    }
+    container = api.create_container_from_config(config)["Id"]
+    try:
+        if _read_volume(api, container) != files:
+            api.put_archive(container, INSIDE, _pack(files))
+        if _read_volume(api, container) != files:
+            message = f"the volume {name} does not hold what was put there"
+            raise EngineError(message)
+    finally:
+        api.remove_container(container, v=False, force=True)
+
+
+def _pack(files: dict[str, bytes]) -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o444
+            tar.addfile(entry, io.BytesIO(content))
+    return archive.getvalue()
+
+
+def _read_volume(api: Any, container: str) -> dict[str, bytes]:  # noqa: ANN401
+    chunks, _ = api.get_archive(container, INSIDE)
+    found = {}
+    with tarfile.open(fileobj=io.BytesIO(b"".join(chunks)), mode="r:") as tar:
+        for entry in tar:
+            file = tar.extractfile(entry)
+            if file is not None:
+                found[Path(entry.name).name] = file.read()
+    return found
+
+
+def _remove_stale(api: Any, older_than_seconds: float) -> list[str]:  # noqa: ANN401
+    now = _moment(api.info()["SystemTime"])
+    states = ["created", "exited", "dead"]
+    found = api.containers(all=True, filters={"label": LABEL, "status": states})
+    removed = []
+    for container in found:
+        with contextlib.suppress(errors.NotFound):
+            seen = api.inspect_container(container["Id"])
+            since = max(_moment(seen["Created"]), _moment(seen["State"]["FinishedAt"]))
+            if (now - since).total_seconds() >= older_than_seconds:
+                api.remove_container(container["Id"], v=True, force=True)
+                removed.append(container["Id"])
+    return removed
+
+
+def _moment(text: str) -> datetime:
+    """Read the engine's time, whose fractions are finer than ours."""
+    whole = text.replace("Z", "+00:00")
+    return datetime.fromisoformat(whole[:19]).replace(tzinfo=UTC) if "." in whole else (
+        datetime.fromisoformat(whole)
+    )
