@@ -28,8 +28,13 @@ START_SECONDS = 120.0
 # Taken out of the environment, where a server would refuse it as an unknown setting.
 SANDBOXES = tuple(os.environ.pop("REWARD_SERVER_TEST_SANDBOXES", "bubblewrap").split(","))
 IMAGE = "reward-server-cpu"
+# A server has one sandbox; where several are under test, the first named serves.
+SANDBOX = {
+    "bubblewrap": {"REWARD_SERVER_SANDBOX__ENVIRONMENT": str(ROOT / ".venv-sandbox")},
+    "docker": {"REWARD_SERVER_SANDBOX__KIND": "docker", "REWARD_SERVER_SANDBOX__IMAGE": IMAGE},
+}[SANDBOXES[0]]
 SMALL_LIMITS = {
-    "REWARD_SERVER_SANDBOX__ENVIRONMENT": str(ROOT / ".venv-sandbox"),
+    **SANDBOX,
     "REWARD_SERVER_LIMITS__MEMORY_BYTES": str(512 << 20),
     "REWARD_SERVER_LIMITS__DISK_BYTES": str(64 << 20),
     "REWARD_SERVER_LIMITS__PROCESSES": "64",

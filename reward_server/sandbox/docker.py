@@ -25,9 +25,9 @@ from reward_server.model import (
 from reward_server.sandbox.command import ENVIRONMENT, INSIDE
 from reward_server.sandbox.cores import share, share_cores
 from reward_server.sandbox.docker_box import DockerBox, Told
-from reward_server.sandbox.docker_engine import Engine, EngineError
+from reward_server.sandbox.docker_engine import Engine, EngineError, explain
 from reward_server.sandbox.docker_pool import DockerSlot
-from reward_server.sandbox.docker_posture import Place, Plan, build_config, program_environment
+from reward_server.sandbox.docker_posture import Kit, Place, Plan, build_config, program_environment
 from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
 from reward_server.sandbox.payload import ARTIFACT, pack
 from reward_server.sandbox.seccomp import build_filter
@@ -45,7 +45,6 @@ _STALE_SECONDS = 120.0
 _EVIDENCE_SECONDS = 2.0
 _TAIL_BYTES = 1 << 15
 _KILLED = 137
-_SETTING = "REWARD_SERVER_SANDBOX__"
 
 
 class _Output:
@@ -54,7 +53,7 @@ class _Output:
     def __init__(self, instrumented: Instrumented, most_bytes: int) -> None:
         self.tokens = make_tokens({marker.milestone for marker in instrumented.markers})
         self.scanner = MarkerScanner(self.tokens)
-        self.on_excess: Callable[[], None] = bool
+        self.on_excess: Callable[[], object] = bool
         self.out = Tail(_TAIL_BYTES, most_bytes, self._end_early)
         self.err = Tail(_TAIL_BYTES, most_bytes, self._end_early, self.scanner.feed)
 
@@ -89,7 +88,6 @@ class DockerSandbox:
         self._gpus = gpus
         self._is_warm = is_warm
         self._to_host = to_host
-        self._owner = secrets.token_hex(8)
         self._engine = Engine(engine, 2 * slots + 2)
         self._slots: list[DockerSlot] = []
         self._free: asyncio.Queue[DockerSlot] = asyncio.Queue()
@@ -107,11 +105,12 @@ class DockerSandbox:
         self._seccomp = build_filter()
         try:
             await self._engine.remove_stale(_STALE_SECONDS)
-            self._image_id = await self._engine.find_image(self._image)
-            self._inside = await self._engine.place_inside(self._image_id)
+            image = await self._engine.find_image(self._image)
+            inside = await self._engine.place_inside(image)
         except EngineError as error:
             raise SetupError(explain(error, self._image)) from error
-        self.box = Box("docker", f"{self._image}@{self._image_id[:23]}")
+        self._kit = Kit(image, secrets.token_hex(8), inside, self._runtime)
+        self.box = Box("docker", f"{self._image}@{image[:23]}")
         cores = sorted(os.sched_getaffinity(0))
         for index in range(self._count):
             place = Place(
@@ -126,7 +125,7 @@ class DockerSandbox:
         self._cleaner = self._spawn(self._remove_stale_forever())
 
     def _build(self, place: Place, plan: Plan) -> dict[str, Any]:
-        return build_config(self._image_id, self._owner, self._inside, self._runtime, place, plan)
+        return build_config(self._kit, place, plan)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -366,13 +365,3 @@ async def _remove(box: DockerBox) -> None:
         await box.remove()
     except EngineError as error:
         log.warning("a container could not be removed: %s", error)
-
-
-def explain(error: EngineError, image: str) -> str:
-    """Say what is missing and what to do about it."""
-    if error.is_missing:
-        return f"the engine has no image {image}: run `make images`, or set {_SETTING}IMAGE"
-    return (
-        f"no container engine answers ({error}): install and start Docker, or name its socket in "
-        f"{_SETTING}ENGINE (unix:///…), and let this account use it"
-    )

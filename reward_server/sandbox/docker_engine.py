@@ -25,15 +25,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import docker
 from docker import errors
 
+from reward_server.errors import SetupError
 from reward_server.sandbox.command import INSIDE
 from reward_server.sandbox.docker_posture import LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
 _CALL_SECONDS = 60
+_SETTING = "REWARD_SERVER_SANDBOX__"
 _INSIDE = Path(__file__).with_name("inside")
 _KEEPER = Path(__file__).with_name("keeper.py")
 
@@ -44,6 +46,17 @@ class EngineError(Exception):
     def __init__(self, message: str, *, is_missing: bool = False) -> None:
         super().__init__(message)
         self.is_missing = is_missing
+
+
+@contextlib.contextmanager
+def _own_errors() -> Iterator[None]:
+    """Turn what the library raises into an error of ours."""
+    try:
+        yield
+    except errors.NotFound as error:
+        raise EngineError(str(error), is_missing=True) from error
+    except (errors.DockerException, OSError) as error:
+        raise EngineError(str(error)) from error
 
 
 class Engine:
@@ -68,12 +81,8 @@ class Engine:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._ask, ask)
 
     def _ask(self, ask: Callable[[Any], T]) -> T:
-        try:
+        with _own_errors():
             return ask(self._client())
-        except errors.NotFound as error:
-            raise EngineError(str(error), is_missing=True) from error
-        except (errors.DockerException, OSError) as error:
-            raise EngineError(str(error)) from error
 
     def _client(self) -> Any:  # noqa: ANN401 - the library has no types
         if not hasattr(self._local, "client"):
@@ -135,6 +144,30 @@ class Engine:
         self._pool.shutdown()
         for client in self._clients:
             client.close()
+
+
+def explain(error: EngineError, image: str) -> str:
+    """Say what is missing and what to do about it."""
+    if error.is_missing:
+        return f"the engine has no image {image}: run `make images`, or set {_SETTING}IMAGE"
+    return (
+        f"no container engine answers ({error}): install and start Docker, or name its socket in "
+        f"{_SETTING}ENGINE (unix:///...), and let this account use it"
+    )
+
+
+def describe(url: str | None, image: str) -> str:
+    """Return what an engine and its image are.
+
+    Raises:
+        SetupError: when there is no engine or no image; the text names the remedy.
+    """
+    try:
+        with _own_errors(), contextlib.closing(make_client(url)) as client:
+            version, found = client.version()["Version"], client.inspect_image(image)["Id"]
+    except EngineError as error:
+        raise SetupError(explain(error, image)) from error
+    return f"{version}, {image}@{found[:23]}"
 
 
 def make_client(url: str | None) -> Any:  # noqa: ANN401 - the library has no types
@@ -225,6 +258,8 @@ def _remove_stale(api: Any, older_than_seconds: float) -> list[str]:  # noqa: AN
 def _moment(text: str) -> datetime:
     """Read the engine's time, whose fractions are finer than ours."""
     whole = text.replace("Z", "+00:00")
-    return datetime.fromisoformat(whole[:19]).replace(tzinfo=UTC) if "." in whole else (
-        datetime.fromisoformat(whole)
+    return (
+        datetime.fromisoformat(whole[:19]).replace(tzinfo=UTC)
+        if "." in whole
+        else (datetime.fromisoformat(whole))
     )

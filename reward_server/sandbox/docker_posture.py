@@ -27,6 +27,16 @@ _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tr
 
 
 @dataclass(frozen=True, slots=True)
+class Kit:
+    """What all containers of one server are made from; `inside` is the volume with the warden."""
+
+    image: str
+    owner: str
+    inside: str
+    runtime: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """What one slot gives each of its containers."""
 
@@ -51,7 +61,9 @@ class Plan:
     open_files: int
 
     @classmethod
-    def of(cls, task_id: str, public: str | None, identity: tuple[int, int], limits: Limits) -> Plan:
+    def of(
+        cls, task_id: str, public: str | None, identity: tuple[int, int], limits: Limits
+    ) -> Plan:
         """Return the plan for a program of this task with these limits."""
         return cls(
             task_id,
@@ -64,19 +76,17 @@ class Plan:
         )
 
 
-def build_config(
-    image: str, owner: str, inside: str, runtime: str | None, place: Place, plan: Plan
-) -> dict[str, Any]:  # fmt: skip
+def build_config(kit: Kit, place: Place, plan: Plan) -> dict[str, Any]:
     """Return the engine's description of one container."""
     return {
-        "Image": image,
+        "Image": kit.image,
         "Cmd": None,
         "Entrypoint": [f"{ENVIRONMENT}/bin/python", "-I", "-S", f"{INSIDE}/warden.py"],
         "Env": ["PYTHONDONTWRITEBYTECODE=1", "LANG=C.UTF-8"],
         "User": f"{place.uid}:{place.uid}",
         "WorkingDir": WORK,
         "Hostname": "box",
-        "Labels": {LABEL: owner},
+        "Labels": {LABEL: kit.owner},
         "Tty": False,
         "OpenStdin": True,
         "StdinOnce": True,  # when the server goes, the warden's input closes and the box ends
@@ -85,13 +95,11 @@ def build_config(
         "AttachStderr": True,
         "NetworkDisabled": True,
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": build_host_config(inside, runtime, place, plan),
+        "HostConfig": build_host_config(kit, place, plan),
     }
 
 
-def build_host_config(
-    inside: str, runtime: str | None, place: Place, plan: Plan
-) -> dict[str, Any]:
+def build_host_config(kit: Kit, place: Place, plan: Plan) -> dict[str, Any]:
     """Return the part of the description that is about the host."""
     memory = plan.memory_bytes + _WARDEN_BYTES
     owned = f"uid={place.uid},gid={place.uid}"
@@ -121,7 +129,7 @@ def build_host_config(
             {"Name": "msgqueue", "Soft": 0, "Hard": 0},
         ],
         "Mounts": [
-            _mount("volume", inside, INSIDE) | {"VolumeOptions": {"NoCopy": True}},
+            _mount("volume", kit.inside, INSIDE) | {"VolumeOptions": {"NoCopy": True}},
             *_public_mount(plan),
         ],
         "Devices": [],
@@ -133,7 +141,7 @@ def build_host_config(
         "Init": False,
         "OomKillDisable": False,
         "PublishAllPorts": False,
-        **({"Runtime": runtime} if runtime else {}),
+        **({"Runtime": kit.runtime} if kit.runtime else {}),
     }
 
 

@@ -213,7 +213,9 @@ class Run:
             sources.append(box)
         if not self._relay.is_full:
             sources += [pipe for pipe in self._pipes.values() if pipe is not None]
-        readable, writable, _ = select.select(sources, [1] if self._relay.waits else [], [], seconds)
+        readable, writable, _ = select.select(
+            sources, [1] if self._relay.waits else [], [], seconds
+        )
         return [*readable, *writable]
 
     def _welcome(self, box):
