@@ -28,6 +28,9 @@ START_SECONDS = 120.0
 # Taken out of the environment, where a server would refuse it as an unknown setting.
 SANDBOXES = tuple(os.environ.pop("REWARD_SERVER_TEST_SANDBOXES", "bubblewrap").split(","))
 IMAGE = "reward-server-cpu"
+if not set(SANDBOXES) <= {"bubblewrap", "docker"}:
+    message = f"REWARD_SERVER_TEST_SANDBOXES names an unknown sandbox: {SANDBOXES}"
+    raise pytest.UsageError(message)
 # A server has one sandbox; where several are under test, the first named serves.
 SANDBOX = {
     "bubblewrap": {"REWARD_SERVER_SANDBOX__ENVIRONMENT": str(ROOT / ".venv-sandbox")},
