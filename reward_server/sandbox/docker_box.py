@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _READY, _STARTED, _OUT, _ERR, _ARTIFACT, _REPORT = b"RS12AE"
 _BOOT_SECONDS = 60.0
 _COMPLAINT_BYTES = 1 << 14
-_READ_AHEAD_BYTES = 1 << 18
 _FORMAT = 2  # read by whatever Python the image has
 
 
@@ -156,13 +155,11 @@ async def open_box(engine: Engine, config: dict[str, Any]) -> DockerBox:
     container = await engine.create(config)
     box = None
     try:
-        stream = await engine.attach(container)
-        reader, writer = await asyncio.open_unix_connection(sock=stream, limit=_READ_AHEAD_BYTES)
-        box = DockerBox(engine, container, reader, writer)
+        box = DockerBox(engine, container, *await engine.attach(container))
         await engine.start(container)
         await box.ready()
-    except (EngineError, OSError) as error:
+    except EngineError:
         with contextlib.suppress(EngineError):
             await (engine.remove(container) if box is None else box.remove())
-        raise error if isinstance(error, EngineError) else EngineError(str(error)) from error
+        raise
     return box

@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING
 import pytest
 from boxes import MAKERS, SLOTS, bubblewrap, docker, started
 
+from reward_server.sandbox.docker_engine import make_client
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from boxes import Bench
+    from containers import Api
 
 
 # Tests of one kind of sandbox alone are there only where that kind is under test.
 collect_ignore_glob = [
     pattern
-    for kind, pattern in {"bubblewrap": "test_sandbox_defences.py", "docker": "test_docker*"}.items()
+    for kind, pattern in {
+        "bubblewrap": "test_sandbox_defences.py",
+        "docker": "test_docker*",
+    }.items()
     if kind not in MAKERS
 ]
 
@@ -45,6 +51,13 @@ async def single(public_folder: Path) -> AsyncIterator[Bench]:
         pytest.skip("bubblewrap is not under test")
     async with started(bubblewrap(1), public_folder) as bench:
         yield bench
+
+
+@pytest.fixture(scope="session")
+def api() -> Iterator[Api]:
+    client = make_client(None)
+    yield client
+    client.close()
 
 
 @pytest.fixture
