@@ -94,6 +94,7 @@ class DockerSandbox:
         self._running: set[DockerBox] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._cleaner: asyncio.Task[None] | None = None
+        self._waiting = 0
         self._is_closed = False
 
     async def start(self) -> None:
@@ -171,7 +172,11 @@ class DockerSandbox:
             return Execution(self.box, instrumented.failure)
         self._refuse_if_closed()
         asked = time.monotonic()
-        slot = await self._free.get()
+        self._waiting += 1
+        try:
+            slot = await self._free.get()
+        finally:
+            self._waiting -= 1
         try:
             queue_seconds = time.monotonic() - asked
             with boundary(ErrorKind.SANDBOX_LOST, "execute"):
@@ -179,7 +184,7 @@ class DockerSandbox:
                 execution = await self._run(slot, instrumented, plan, limits)
         finally:
             self._free.put_nowait(slot)
-        if not self._is_closed:
+        if not self._is_closed and not self._waiting:  # whoever waits knows better what to make
             slot.prepare(plan)
         return replace(execution, queue_seconds=queue_seconds)
 

@@ -19,7 +19,7 @@ import socket
 import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -282,25 +282,18 @@ def _read_volume(api: Any, container: str) -> dict[str, bytes]:  # noqa: ANN401
 
 
 def _remove_stale(api: Any, older_than_seconds: float) -> list[str]:  # noqa: ANN401
-    now = _moment(api.info()["SystemTime"])
+    now = datetime.fromisoformat(api.info()["SystemTime"])
     states = ["created", "exited", "dead"]
     found = api.containers(all=True, filters={"label": LABEL, "status": states})
     removed = []
     for container in found:
         with contextlib.suppress(errors.NotFound):
             seen = api.inspect_container(container["Id"])
-            since = max(_moment(seen["Created"]), _moment(seen["State"]["FinishedAt"]))
+            since = max(
+                datetime.fromisoformat(seen["Created"]),
+                datetime.fromisoformat(seen["State"]["FinishedAt"]),
+            )
             if (now - since).total_seconds() >= older_than_seconds:
                 api.remove_container(container["Id"], v=True, force=True)
                 removed.append(container["Id"])
     return removed
-
-
-def _moment(text: str) -> datetime:
-    """Read the engine's time, whose fractions are finer than ours."""
-    whole = text.replace("Z", "+00:00")
-    return (
-        datetime.fromisoformat(whole[:19]).replace(tzinfo=UTC)
-        if "." in whole
-        else (datetime.fromisoformat(whole))
-    )

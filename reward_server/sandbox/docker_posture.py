@@ -1,7 +1,7 @@
 """The whole container as one table: what a program is given, and nothing else.
 
-Every line is a defence; `tests/docker` compares the table with what the engine made of it and with
-what a program finds, and takes single lines away to see that a probe notices.
+Every line is a defence; `tests/contract/test_docker_*` compare the table with what the engine made
+of it and with what a program finds, and take single lines away to see that a probe notices.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LABEL = "reward-server.box"
 _WARDEN_BYTES = 48 << 20  # on top of the program's own, so that the warden costs it nothing
 _WARDEN_PROCESSES = 1
+_WARDEN_FILES = 64  # the launcher lowers this to what the program may open
 _MASKED = (
     "/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
     "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list",
@@ -102,6 +103,7 @@ def build_config(kit: Kit, place: Place, plan: Plan) -> dict[str, Any]:
 def build_host_config(kit: Kit, place: Place, plan: Plan) -> dict[str, Any]:
     """Return the part of the description that is about the host."""
     memory = plan.memory_bytes + _WARDEN_BYTES
+    files = max(plan.open_files, _WARDEN_FILES)
     owned = f"uid={place.uid},gid={place.uid}"
     folder = f"rw,nosuid,nodev,exec,size={plan.disk_bytes},{owned}"
     return {
@@ -125,7 +127,7 @@ def build_host_config(kit: Kit, place: Place, plan: Plan) -> dict[str, Any]:
         "Tmpfs": {WORK: f"{folder},mode=0700", TEMPORARY: f"{folder},mode=1777"},
         "Ulimits": [
             {"Name": "core", "Soft": 0, "Hard": 0},
-            {"Name": "nofile", "Soft": plan.open_files, "Hard": plan.open_files},
+            {"Name": "nofile", "Soft": files, "Hard": files},
             {"Name": "msgqueue", "Soft": 0, "Hard": 0},
         ],
         "Mounts": [

@@ -105,7 +105,7 @@ def build_filter(machine: str | None = None) -> bytes:
     name = machine or platform.machine()
     architecture = _ARCHITECTURES.get(name)
     if architecture is None:
-        message = f"no system call table for {name}: use the docker sandbox on this machine"
+        message = f"no system call table for {name}: boxes need an x86_64 or aarch64 machine"
         raise SetupError(message)
     return b"".join(struct.pack("HBBI", *step) for step in _steps(architecture))
 

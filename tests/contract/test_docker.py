@@ -93,6 +93,11 @@ async def test_other_limits_want_another_container(container: Bench, api: Api) -
     assert first.container != second.container
 
 
+async def test_few_open_files_are_the_programs_not_the_wardens(container: Bench) -> None:
+    code = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))"
+    assert await container.says(code, open_files=16) == "(16, 16)\n"
+
+
 async def test_data_prepared_anew_is_seen_at_once(container: Bench, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)  # noqa: ASYNC240 - a test may wait
     public = tmp_path / "public"
