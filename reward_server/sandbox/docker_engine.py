@@ -91,6 +91,7 @@ class Engine:
 
     def _ask(self, ask: Callable[[Any], T]) -> T:
         with _own_errors():
+            _try(self._url)
             return ask(self._client())
 
     def _client(self) -> Any:  # noqa: ANN401 - the library has no types
@@ -211,6 +212,12 @@ def find_engine(url: str | None) -> str:
     return found
 
 
+def _try(url: str) -> None:
+    """Connect and hang up."""
+    with socket.socket(socket.AF_UNIX) as trial:
+        trial.connect(url.removeprefix("unix://"))
+
+
 def make_client(url: str | None) -> Any:  # noqa: ANN401 - the library has no types
     """Connect to an engine.
 
@@ -221,8 +228,7 @@ def make_client(url: str | None) -> Any:  # noqa: ANN401 - the library has no ty
         OSError: when nobody answers.
     """
     found = find_engine(url)
-    with socket.socket(socket.AF_UNIX) as trial:
-        trial.connect(found.removeprefix("unix://"))
+    _try(found)
     client = docker.APIClient(base_url=found, version=_API_VERSION, timeout=_CALL_SECONDS)
     client.headers["Connection"] = "close"
     return client

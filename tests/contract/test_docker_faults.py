@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -219,10 +220,8 @@ def copy_image(url: str, image: str) -> None:
         subprocess.run(["docker", "load", "-q"], stdin=saved.stdout, env=os_env, check=True)  # noqa: S607
 
 
-async def test_an_engine_that_dies_is_our_fault(
-    tmp_path_factory: pytest.TempPathFactory, public_folder: Path
-) -> None:
-    folder = tmp_path_factory.mktemp("engine")
+async def test_an_engine_that_dies_is_our_fault(public_folder: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="engine-"))  # not pytest's, which knows no mounts
     engine = start_engine(folder)
     url = f"unix://{folder}/docker.sock"
     try:
@@ -244,3 +243,5 @@ async def test_an_engine_that_dies_is_our_fault(
     finally:
         engine.send_signal(signal.SIGTERM)
         engine.wait(60)
+        clean = [ROOT / ".ci" / "engine", "--clean", folder]
+        await asyncio.to_thread(subprocess.run, clean, check=True)
