@@ -19,6 +19,7 @@ LABEL = "reward-server.box"
 _WARDEN_BYTES = 48 << 20  # on top of the program's own, so that the warden costs it nothing
 _WARDEN_PROCESSES = 1
 _WARDEN_FILES = 64  # the launcher lowers this to what the program may open
+_LEAST_INODES, _BYTES_PER_INODE = 4096, 4096
 _MASKED = (
     "/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
     "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list",
@@ -105,7 +106,8 @@ def build_host_config(kit: Kit, place: Place, plan: Plan) -> dict[str, Any]:
     memory = plan.memory_bytes + _WARDEN_BYTES
     files = max(plan.open_files, _WARDEN_FILES)
     owned = f"uid={place.uid},gid={place.uid}"
-    folder = f"rw,nosuid,nodev,exec,size={plan.disk_bytes},{owned}"
+    inodes = max(_LEAST_INODES, plan.disk_bytes // _BYTES_PER_INODE)
+    folder = f"rw,nosuid,nodev,exec,size={plan.disk_bytes},nr_inodes={inodes},{owned}"
     return {
         "NetworkMode": "none",
         "IpcMode": "private",

@@ -98,6 +98,37 @@ async def test_few_open_files_are_the_programs_not_the_wardens(container: Bench)
     assert await container.says(code, open_files=16) == "(16, 16)\n"
 
 
+MANY_FILES = """
+for number in range(10**8):
+    open(str(number), "w").close()
+"""
+ORPHANS = """
+import os, time
+done = 0
+while done < 300:
+    try:
+        child = os.fork()
+        if child == 0:
+            os.fork()  # whose child is an orphan, and dead, at once
+            os._exit(0)
+        os.waitpid(child, 0)
+        done += 1
+    except BlockingIOError:
+        time.sleep(0.01)
+print(done)
+"""
+
+
+async def test_files_without_end_fill_the_folder(container: Bench) -> None:
+    execution = await container.run(MANY_FILES)
+    assert execution.failure is not None
+    assert execution.failure.kind is ErrorKind.DISK_LIMIT
+
+
+async def test_the_dead_are_buried_while_the_program_runs(container: Bench) -> None:
+    assert await container.says(ORPHANS, processes=16) == "300\n"
+
+
 async def test_data_prepared_anew_is_seen_at_once(container: Bench, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)  # noqa: ASYNC240 - a test may wait
     public = tmp_path / "public"
