@@ -292,6 +292,7 @@ class DockerSandbox:
             disk_full=False,
             artifact="absent",
             oom_kills=int(bool(state.get("OOMKilled"))),
+            processes_refused=0,
         )
 
     async def _final_state(self, box: DockerBox, *, is_overdue: bool) -> dict[str, Any]:

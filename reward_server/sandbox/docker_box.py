@@ -38,8 +38,8 @@ class Told:
     peak_memory_bytes: int
     disk_full: bool
     artifact: str
-    oom_kills: int = 0
-    processes_refused: int = 0
+    oom_kills: int
+    processes_refused: int
 
 
 class DockerBox:

@@ -127,6 +127,21 @@ class Relay:
             self.push()
 
 
+class Report:
+    """What the warden saw of one run, as the server reads it; times are monotonic nanoseconds."""
+
+    def __init__(self):
+        self.launched = False
+        self.start_ns = self.end_ns = 0
+        self.status = 0
+        self.timed_out = self.killed = False
+        self.cpu_seconds = 0.0
+        self.peak_memory_bytes = 0
+        self.oom_kills = self.processes_refused = 0
+        self.disk_full = False
+        self.artifact = "absent"
+
+
 class Run:
     """One program, from its request to its report."""
 
@@ -137,7 +152,7 @@ class Run:
         self._folders = []
         self._child = None
         self._ended = False
-        self.report = keeper.Report()
+        self.report = Report()
 
     def carry_out(self):
         """Start the program, watch it, see everything dead and tell about it."""
