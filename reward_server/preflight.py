@@ -45,7 +45,7 @@ def look(settings: Settings) -> list[Finding]:
         "address": _address,
     }
     findings = [_finding(name, check, settings) for name, check in looks.items()]
-    return [*findings, *(_limits() if settings.sandbox.kind == "bubblewrap" else ())]
+    return [*findings, *(_limits() if settings.sandbox.kind != "docker" else ())]
 
 
 def _sandbox_looks(settings: Settings) -> dict[str, Callable[[Settings], str]]:

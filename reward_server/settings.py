@@ -34,10 +34,20 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class BubblewrapSettings(_Part):
-    """Boxes made by bubblewrap."""
+_PRELOAD = (
+    *("numpy", "pandas", "scipy.sparse", "scipy.stats", "joblib", "threadpoolctl"),
+    *("sklearn.compose", "sklearn.ensemble", "sklearn.feature_extraction.text", "sklearn.impute"),
+    *("sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection", "sklearn.naive_bayes"),
+    *("sklearn.neighbors", "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm"),
+    *("sklearn.tree", "lightgbm", "xgboost"),
+)
 
-    kind: Literal["bubblewrap"] = "bubblewrap"
+
+class BubblewrapSettings(_Part):
+    """Boxes made by bubblewrap: forked from a zygote, or each started from nothing."""
+
+    kind: Literal["zygote", "bubblewrap"] = "zygote"
+    preload: tuple[str, ...] = _PRELOAD
     environment: Path = Path(".venv-sandbox")
     slots: Annotated[int, Field(ge=1, le=1024)] | None = None
     first_uid: Annotated[int, Field(ge=1000, le=2_000_000_000)] = 61_000
@@ -62,10 +72,9 @@ class DockerSettings(_Part):
 
 
 def _kind_of(sandbox: object) -> object:
-    """Return which sandbox is meant; bubblewrap where none is named."""
-    if isinstance(sandbox, dict):
-        return sandbox.get("kind", "bubblewrap")
-    return getattr(sandbox, "kind", None)
+    """Return whose settings these are; bubblewrap's, with a zygote or without, if not docker's."""
+    kind = sandbox.get("kind") if isinstance(sandbox, dict) else getattr(sandbox, "kind", None)
+    return "docker" if kind == "docker" else "bubblewrap"
 
 
 SandboxSettings = Annotated[

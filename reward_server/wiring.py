@@ -24,7 +24,7 @@ from reward_server.store.queries import Store
 from reward_server.tasks.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
     from reward_server.instrument.base import Instrumenter
@@ -44,7 +44,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     async with AsyncExitStack() as stack:
         store = await _open_store(settings, stack)
         registry = Registry(settings.data_dir, settings.task_folders)
-        rooms = await _open_rooms(settings, store, stack)
+        rooms = await _open_rooms(settings, store, registry, stack)
         runner = JobRunner(rooms, store, registry, settings.queue_limit, settings.max_attempts)
         await stack.enter_async_context(runner)
         yield Services(settings, runner, store, registry)
@@ -63,10 +63,12 @@ async def _open_store(settings: Settings, stack: AsyncExitStack) -> Store:
     return Store(engine)
 
 
-async def _open_rooms(settings: Settings, store: Store, stack: AsyncExitStack) -> Rooms:
+async def _open_rooms(
+    settings: Settings, store: Store, registry: Registry, stack: AsyncExitStack
+) -> Rooms:
     instrumenter = make_instrumenter(settings)
     stack.push_async_callback(instrumenter.aclose)
-    sandbox = make_sandbox(settings)
+    sandbox = make_sandbox(settings, registry.public_folders())
     stack.push_async_callback(sandbox.aclose)
     await sandbox.start()
     limits = GradingLimits(wall_seconds=settings.grade.deadline_seconds)
@@ -96,13 +98,16 @@ def make_instrumenter(settings: Settings) -> Instrumenter:
             assert_never(never)
 
 
-def make_sandbox(settings: Settings) -> Sandbox:
+def make_sandbox(settings: Settings, publics: Sequence[Path] = ()) -> Sandbox:
     """Return the sandbox the settings ask for."""
     chosen = settings.sandbox
     match chosen:
         case BubblewrapSettings():
             image = f"cpu@sha256:{packages_digest(chosen.environment)[:16]}"
-            return BubblewrapSandbox(chosen.environment, image, settings.slots, chosen.first_uid)
+            preload = chosen.preload if chosen.kind == "zygote" else None
+            return BubblewrapSandbox(
+                chosen.environment, image, settings.slots, chosen.first_uid, preload, publics
+            )
         case DockerSettings():
             return _make_docker(settings, chosen)
         case never:

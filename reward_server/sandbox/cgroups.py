@@ -43,12 +43,30 @@ class Reading:
     peak_memory_bytes: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What of a group is not the program's: the keeper, and the zygote where there is one."""
+
+    resident_bytes: int = 0
+    memory_bytes: int = _KEEPER_BYTES
+    processes: int = _KEEPER_PROCESSES
+
+    @classmethod
+    def counted(cls, resident_bytes: int, processes: int) -> _Own:
+        more = max(_KEEPER_PROCESSES, processes + 1)  # the first process of a box is ours too
+        return cls(resident_bytes, resident_bytes + _KEEPER_BYTES, more)
+
+
 class Group(Protocol):
     """The kernel's account of one slot."""
 
     @property
     def procs_files(self) -> tuple[str, ...]:
         """The files that take a process into the group."""
+        ...
+
+    def settle(self) -> None:
+        """Take what is in the group now as ours: programs get their limits on top of it."""
         ...
 
     def limit(self, memory_bytes: int, processes: int) -> None:
@@ -68,6 +86,9 @@ class NoGroup:
     """Stands in where groups cannot be made: limits nothing, counts nothing."""
 
     procs_files: tuple[str, ...] = ()
+
+    def settle(self) -> None:
+        """Measure nothing."""
 
     def limit(self, memory_bytes: int, processes: int) -> None:
         """Set nothing."""
@@ -124,13 +145,22 @@ class V1Group:
         self._peak = _File(memory / "memory.max_usage_in_bytes", os.O_RDWR)
         self._refused = _File(self._paths["pids"] / "pids.events")
         self._spent = _File(self._paths["cpuacct"] / "cpuacct.usage")
+        self._own = _Own()
         self._limits: tuple[int, int] | None = None
+
+    def settle(self) -> None:
+        """Take what is in the group now as ours: programs get their limits on top of it."""
+        pids = int((self._paths["pids"] / "pids.current").read_text())
+        stat = _File(self._paths["memory"] / "memory.stat")
+        self._own = _Own.counted(stat.field("total_rss"), pids)
+        stat.close()
+        self._limits = None
 
     def limit(self, memory_bytes: int, processes: int) -> None:
         """Set the limits of the next run and forget its predecessor's peak."""
         if self._limits != (memory_bytes, processes):
-            self._limit_memory(str(memory_bytes + _KEEPER_BYTES))
-            (self._paths["pids"] / "pids.max").write_text(str(processes + _KEEPER_PROCESSES))
+            self._limit_memory(str(memory_bytes + self._own.memory_bytes))
+            (self._paths["pids"] / "pids.max").write_text(str(processes + self._own.processes))
             self._limits = memory_bytes, processes
         self._peak.write("0")
 
@@ -151,7 +181,7 @@ class V1Group:
             oom_kills=self._oom.field("oom_kill"),
             processes_refused=self._refused.field("max"),
             cpu_seconds=int(self._spent.read()) / 1e9,
-            peak_memory_bytes=int(self._peak.read()),
+            peak_memory_bytes=max(0, int(self._peak.read()) - self._own.resident_bytes),
         )
 
     def remove(self) -> None:
@@ -179,14 +209,23 @@ class V2Group:
         self._oom = _File(self._path / "memory.events")
         self._refused = _File(self._path / "pids.events")
         self._spent = _File(self._path / "cpu.stat")
+        self._own = _Own()
         self._limits: tuple[int, int] | None = None
+
+    def settle(self) -> None:
+        """Take what is in the group now as ours: programs get their limits on top of it."""
+        pids = int((self._path / "pids.current").read_text())
+        stat = _File(self._path / "memory.stat")
+        self._own = _Own.counted(stat.field("anon"), pids)
+        stat.close()
+        self._limits = None
 
     def limit(self, memory_bytes: int, processes: int) -> None:
         """Set the limits of the next run."""
         if self._limits == (memory_bytes, processes):
             return
-        (self._path / "memory.max").write_text(str(memory_bytes + _KEEPER_BYTES))
-        (self._path / "pids.max").write_text(str(processes + _KEEPER_PROCESSES))
+        (self._path / "memory.max").write_text(str(memory_bytes + self._own.memory_bytes))
+        (self._path / "pids.max").write_text(str(processes + self._own.processes))
         with contextlib.suppress(OSError):  # no swap accounting, no swap to forbid
             (self._path / "memory.swap.max").write_text("0")
         self._limits = memory_bytes, processes

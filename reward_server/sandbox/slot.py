@@ -20,10 +20,10 @@ from reward_server.sandbox.cgroups import make_group
 from reward_server.sandbox.keeper import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _MESSAGE_BYTES = 1 << 16
-_START_SECONDS = 30.0
+_START_SECONDS = 150.0
 _END_SECONDS = 5.0
 _KEEPER = Path(__file__).with_name("keeper.py")
 _Answer = tuple[Report, int | None]
@@ -31,11 +31,16 @@ _Answer = tuple[Report, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """How a privileged keeper makes host folders reachable, and whom its boxes run as."""
+    """The host folders that keepers are started with, and whom their boxes run as.
 
-    root: str
-    folders: dict[str, str]
-    first_uid: int
+    Started by root, a keeper makes them reachable below `root`; an ordinary user's boxes find
+    them where they are.
+    """
+
+    own: dict[str, str]
+    publics: dict[str, str]
+    root: str | None = None
+    first_uid: int = 0
 
     def add(self, folder: Path) -> str:
         """Have a folder staged from the next start of a keeper on; return its name there.
@@ -49,23 +54,35 @@ class Staging:
             message = "the task's public data is not there"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
         name = f"{status.st_dev}-{status.st_ino}"  # data that is prepared anew is another folder
-        if name not in self.folders:
-            for old in [old for old, path in self.folders.items() if path == str(folder)]:
-                del self.folders[old]
-            self.folders[name] = str(folder)
+        if name not in self.publics:
+            for old in [old for old, path in self.publics.items() if path == str(folder)]:
+                del self.publics[old]
+            self.publics[name] = str(folder)
         return name
+
+    def path(self, name: str) -> str:
+        """Return where `bwrap` finds a folder."""
+        if self.root is not None:
+            return f"{self.root}/{name}"
+        return self.publics.get(name) or self.own[name]
 
 
 class Slot:
     """Room for one program at a time."""
 
     def __init__(
-        self, index: int, cores: tuple[int, ...], seccomp: bytes, staging: Staging | None
+        self,
+        index: int,
+        cores: tuple[int, ...],
+        seccomp: bytes,
+        staging: Staging,
+        make_zygote: Callable[[], Mapping[str, Any]] | None,
     ) -> None:
         self.index = index
         self.cores = cores
         self._seccomp = seccomp
         self._staging = staging
+        self._make_zygote = make_zygote
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
         self._report: asyncio.Future[_Answer] | None = None
@@ -161,7 +178,8 @@ class Slot:
 
     @property
     def _lacks_folders(self) -> bool:
-        return self._staging is not None and not self._staging.folders.keys() <= self._staged
+        is_fixed = self._staging.root is not None or self._make_zygote is not None
+        return is_fixed and not self._staging.publics.keys() <= self._staged
 
     async def _start(self) -> socket.socket:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -174,18 +192,20 @@ class Slot:
         if answer != b"ready":
             message = "the keeper ended at its start"
             raise OSError(message)
+        self.group.settle()
         return self._channel
 
     def _config(self) -> dict[str, Any]:
         staging = self._staging
-        self._staged = set(staging.folders) if staging else set()
+        self._staged = set(staging.publics)
         return {
             "cores": list(self.cores),
             "cgroup_procs": list(self.group.procs_files),
             "seccomp": base64.b64encode(self._seccomp).decode(),
-            "stage_root": staging.root if staging else None,
-            "stage": dict(staging.folders) if staging else {},
-            "uid": staging.first_uid + self.index if staging else None,
+            "stage_root": staging.root,
+            "stage": {**staging.own, **staging.publics},
+            "uid": staging.first_uid + self.index,
+            "zygote": self._make_zygote() if self._make_zygote else None,
         }
 
     async def start(self) -> None:

@@ -78,5 +78,10 @@ class Registry:
         ready = (i for i in sorted(self._cards) if (self._prepared(i) / NAME).is_file())
         return tuple(self.get(task_id) for task_id in ready)
 
+    def public_folders(self) -> tuple[Path, ...]:
+        """Return the folders that programs of prepared tasks see."""
+        folders = (self._prepared(task_id) / "public" for task_id in sorted(self._cards))
+        return tuple(folder for folder in folders if folder.is_dir())
+
     def _prepared(self, task_id: str) -> Path:
         return self._data_dir / task_id / "prepared"

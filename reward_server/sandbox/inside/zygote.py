@@ -1,0 +1,131 @@
+"""Forks programs into boxes that stand already, from a process that imported their packages.
+
+What is imported here is imported for every program, once. The parent has one thread and never
+computes: a thread would not exist in a fork, and what it was about to do would never be done.
+A program finds nothing of its ancestors but the modules: no descriptor, no process, no folder.
+"""
+
+import gc
+import importlib
+import marshal
+import os
+import socket
+import sys
+import time
+
+import ending
+import launcher
+import progress  # noqa: F401 - every box needs it
+import spaces
+
+_CONTROL = 3
+_MESSAGE_BYTES = 1 << 17
+_ONLY_TREE = 0x0400
+_JOINED = spaces.USER | spaces.MOUNTS | spaces.NETWORK | spaces.IPC | spaces.HOST_NAME
+NOTHING = marshal.dumps([1, 0.0, 0], 2)
+
+
+class Forker:
+    """Forks one program at a time."""
+
+    def __init__(self, steps):
+        self.steps = steps
+        pools = sys.modules.get("threadpoolctl")
+        self.pools = pools and pools.ThreadpoolController()
+        self.home = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        compile("pass", "", "exec", _ONLY_TREE)  # the first tree of a process makes all its types
+        gc.collect()
+        gc.freeze()
+
+    def run(self, request, fds):
+        """Run a program in the box of the last descriptor; return how it ended."""
+        _assert_single()
+        box = fds[-1]
+        try:
+            spaces.enter(box, spaces.PROCESSES)
+            pid = os.fork()
+        except OSError:  # the box was ended meanwhile
+            spaces.enter(self.home, spaces.PROCESSES)
+            return NOTHING
+        if pid == 0:
+            try:
+                _become_program(request, fds, self.steps, self.pools)
+            except BaseException as error:  # noqa: BLE001 - it must never return from here
+                os.write(2, f"zygote: {error!r}\n".encode())
+            finally:
+                os._exit(1)
+        spaces.enter(self.home, spaces.PROCESSES)
+        _, status, usage = os.wait4(pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        spent = usage.ru_utime + usage.ru_stime
+        return marshal.dumps([code if code >= 0 else 128 - code, spent, usage.ru_maxrss * 1024], 2)
+
+
+def _become_program(request, fds, steps, pools):
+    spaces.enter(fds.pop(), _JOINED)
+    for place, descriptor in enumerate(fds):  # all of them are above these places
+        os.dup2(descriptor, place)
+    os.closerange(len(fds), os.sysconf("SC_OPEN_MAX"))
+    os.setsid()
+    os.chdir("/box")
+    spaces.give_up_rights(steps)
+    spaces.set_dumpable(True)
+    started_ns = time.monotonic_ns()
+    payloads = [launcher.read_payload()]
+    launcher.hand_over(_CONTROL, started_ns, payloads[0]["folders"])
+    _renew()
+    _spread(request["threads"], pools)
+    for name in ("ending", "launcher", "spaces", "zygote"):
+        del sys.modules[name]
+    ending.leave(launcher.run, payloads)
+
+
+def _renew():
+    """Draw anew what siblings would otherwise have in common."""
+    random = sys.modules.get("numpy.random")
+    if random is not None:
+        random.seed(list(os.urandom(16)))
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.seed()
+
+
+def _spread(threads, pools):
+    """Use all cores of the slot; libraries were loaded with one, so that none starts a thread."""
+    if threads == 1:
+        return
+    for name in os.environ:
+        if name.endswith("_NUM_THREADS") or name == "LOKY_MAX_CPU_COUNT":
+            os.environ[name] = str(threads)
+    if pools is not None:
+        pools.limit(limits=threads)
+
+
+def _assert_single():
+    threads = os.listdir("/proc/self/task")
+    if len(threads) != 1:
+        sys.exit(f"zygote: {len(threads)} threads after the imports where one is allowed")
+
+
+def _preload(names):
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            os.write(2, f"zygote: {name} is not preloaded: {error}\n".encode())
+
+
+def serve(channel, settings):
+    """Import, say that it is done, and fork until the nursery hangs up."""
+    _preload(settings["preload"])
+    forker = Forker(settings["seccomp"])
+    _assert_single()
+    channel.send(b"ready")
+    while True:
+        text, fds, _, _ = socket.recv_fds(channel, _MESSAGE_BYTES, 5)
+        if not text:
+            return
+        ended = forker.run(marshal.loads(text), fds)  # noqa: S302 - the nursery's
+        for fd in fds:
+            os.close(fd)
+        channel.send(ended)
