@@ -5,11 +5,12 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 DATA_DIR ?= .data
 ROUNDS ?= 40
+IMAGES ?= cpu
 VENV := .venv
 SANDBOX_VENV := .venv-sandbox
 RUN := $(VENV)/bin/reward-server
 
-.PHONY: serve test check demo bench lock clean
+.PHONY: serve test test-docker check demo bench images lock clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -22,6 +23,9 @@ serve: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## set up and serve on 127.0.0.1:
 test: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## set up and run the tests
 	@$(VENV)/bin/pytest
 
+test-docker: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## test the docker sandbox with an engine of its own (root)
+	@.ci/docker
+
 check: $(VENV)/.dev  ## run all linters
 	@$(VENV)/bin/ruff check
 	@$(VENV)/bin/ruff format --check
@@ -33,6 +37,9 @@ demo: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## score a handful of programs and
 
 bench: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## measure the walk against bare processes
 	@$(VENV)/bin/python benchmarks/walk.py --rounds $(ROUNDS)
+
+images:  ## build the image programs run in (IMAGES=gpu; without a registry: IMAGES="--debootstrap cpu")
+	@PYTHON="$(PYTHON)" sandbox_images/build $(IMAGES)
 
 lock:  ## write the versions of the programs' packages anew
 	@rm -rf $(SANDBOX_VENV) && $(PYTHON) -m venv $(SANDBOX_VENV)

@@ -7,13 +7,13 @@ import os
 import platform
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from reward_server.errors import RewardServerError
 from reward_server.sandbox.cgroups import missing_limits
 from reward_server.sandbox.command import find_bubblewrap, find_interpreter
 from reward_server.sandbox.seccomp import build_filter
-from reward_server.settings import PREFIX
+from reward_server.settings import PREFIX, BubblewrapSettings, DockerSettings
 from reward_server.store.engine import parse_database_url
 from reward_server.tasks.registry import Registry
 
@@ -37,20 +37,41 @@ def look(settings: Settings) -> list[Finding]:
     """Return the state of every prerequisite."""
     looks: dict[str, Callable[[Settings], str]] = {
         "python": _python,
-        "bubblewrap": _bubblewrap,
         "seccomp": _seccomp,
-        "programs' packages": _environment,
+        **_sandbox_looks(settings),
         "database": _database,
         "data directory": _data_dir,
         "tasks": _tasks,
         "memory": _memory,
         "address": _address,
     }
-    return [
-        *(_finding(name, check, settings) for name, check in looks.items()),
-        *_limits(),
-        *_slots(settings),
-    ]
+    findings = [_finding(name, check, settings) for name, check in looks.items()]
+    limits = () if settings.sandbox.kind == "docker" else _limits()
+    return [*findings, *limits, *_slots(settings)]
+
+
+def _sandbox_looks(settings: Settings) -> dict[str, Callable[[Settings], str]]:
+    chosen = settings.sandbox
+    match chosen:
+        case BubblewrapSettings():
+            environment = chosen.environment
+            return {
+                "bubblewrap": _bubblewrap,
+                "programs' packages": lambda _: str(find_interpreter(environment).python),
+            }
+        case DockerSettings():
+            return {"container engine": lambda _: _engine(chosen)}
+        case never:
+            assert_never(never)
+
+
+def _engine(chosen: DockerSettings) -> str:
+    if importlib.util.find_spec("docker") is None:
+        message = "its library is not installed: pip install 'reward-server[docker]'"
+        raise OSError(message)
+    from reward_server.sandbox.docker_engine import describe  # noqa: PLC0415 - wants the library
+
+    return describe(chosen.engine, chosen.image)
 
 
 def _finding(name: str, check: Callable[[Settings], str], settings: Settings) -> Finding:
@@ -71,10 +92,6 @@ def _bubblewrap(_: Settings) -> str:
 
 def _seccomp(_: Settings) -> str:
     return f"{len(build_filter()) // 8} steps for {platform.machine()}"
-
-
-def _environment(settings: Settings) -> str:
-    return str(find_interpreter(settings.sandbox.environment).python)
 
 
 def _database(settings: Settings) -> str:

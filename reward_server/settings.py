@@ -12,7 +12,16 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    SecretStr,
+    Tag,
+    ValidationError,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from reward_server.errors import SetupError
@@ -43,6 +52,36 @@ class BubblewrapSettings(_Part):
     environment: Path = Path(".venv-sandbox")
     slots: Annotated[int, Field(ge=1, le=1024)] | None = None
     first_uid: Annotated[int, Field(ge=1000, le=2_000_000_000)] = 61_000
+
+
+class DockerSettings(_Part):
+    """Boxes made by a container engine.
+
+    `host_data_dir` is where the engine finds `data_dir`, for a server that is itself in a
+    container; `gpus` are the device identities that are shared out among the slots.
+    """
+
+    kind: Literal["docker"]
+    image: Annotated[str, Field(min_length=1, max_length=512)] = "reward-server-cpu"
+    engine: Annotated[str, Field(pattern=r"^unix:///")] | None = None
+    runtime: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    host_data_dir: Path | None = None
+    slots: Annotated[int, Field(ge=1, le=1024)] | None = None
+    first_uid: Annotated[int, Field(ge=1000, le=2_000_000_000)] = 61_000
+    gpus: tuple[str, ...] = ()
+    warm: bool = True
+
+
+def _kind_of(sandbox: object) -> object:
+    """Return whose settings these are; bubblewrap's, with a zygote or without, if not docker's."""
+    kind = sandbox.get("kind") if isinstance(sandbox, dict) else getattr(sandbox, "kind", None)
+    return "docker" if kind == "docker" else "bubblewrap"
+
+
+SandboxSettings = Annotated[
+    Annotated[BubblewrapSettings, Tag("bubblewrap")] | Annotated[DockerSettings, Tag("docker")],
+    Discriminator(_kind_of),
+]
 
 
 class InstrumentSettings(_Part):
@@ -100,7 +139,7 @@ class Settings(BaseSettings):
     max_attempts: Annotated[int, Field(ge=1, le=10)] = 3
     contended_above: Annotated[float, Field(gt=0, le=1)] = 0.1
     memory_budget_bytes: Annotated[int, Field(ge=64 << 20, le=4096 * _GIB)] | None = None
-    sandbox: BubblewrapSettings = BubblewrapSettings()
+    sandbox: SandboxSettings = BubblewrapSettings()
     instrument: InstrumentSettings = InstrumentSettings()
     grade: GradeSettings = GradeSettings()
     limits: LimitSettings = LimitSettings()

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, assert_never
 
 from reward_server.api.app import Services
+from reward_server.errors import SetupError
 from reward_server.grade.process import GradingLimits, ProcessGrader
 from reward_server.instrument.off import OffInstrumenter
 from reward_server.instrument.process import StaticInstrumenter
@@ -18,6 +19,7 @@ from reward_server.pipeline import Rooms
 from reward_server.reward.paper import PaperScheme
 from reward_server.sandbox.base import Capacity
 from reward_server.sandbox.bubblewrap import BubblewrapSandbox
+from reward_server.settings import BubblewrapSettings, DockerSettings
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
 from reward_server.store.queries import Store
@@ -101,11 +103,52 @@ def make_instrumenter(settings: Settings) -> Instrumenter:
 def make_sandbox(settings: Settings, publics: Sequence[Path] = ()) -> Sandbox:
     """Return the sandbox the settings ask for."""
     chosen = settings.sandbox
-    image = f"cpu@sha256:{packages_digest(chosen.environment)[:16]}"
-    preload = chosen.preload if chosen.kind == "zygote" else None
-    return BubblewrapSandbox(
-        chosen.environment, image, make_capacity(settings), chosen.first_uid, preload, publics
+    match chosen:
+        case BubblewrapSettings():
+            image = f"cpu@sha256:{packages_digest(chosen.environment)[:16]}"
+            preload = chosen.preload if chosen.kind == "zygote" else None
+            return BubblewrapSandbox(
+                chosen.environment,
+                image,
+                make_capacity(settings),
+                chosen.first_uid,
+                preload,
+                publics,
+            )
+        case DockerSettings():
+            return _make_docker(settings, chosen)
+        case never:
+            assert_never(never)
+
+
+def _make_docker(settings: Settings, chosen: DockerSettings) -> Sandbox:
+    """Return the docker sandbox, whose library is there only where it is asked for.
+
+    Raises:
+        SetupError: when the library is not installed.
+    """
+    try:
+        from reward_server.sandbox.docker import DockerSandbox  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        message = "the docker sandbox needs its library: pip install 'reward-server[docker]'"
+        raise SetupError(message) from error
+    return DockerSandbox(
+        chosen.image,
+        make_capacity(settings),
+        chosen.first_uid,
+        engine=chosen.engine,
+        runtime=chosen.runtime,
+        gpus=chosen.gpus,
+        is_warm=chosen.warm,
+        to_host=lambda folder: _on_the_host(folder, settings.data_dir, chosen.host_data_dir),
     )
+
+
+def _on_the_host(folder: Path, data_dir: Path, host_data_dir: Path | None) -> Path:
+    """Return where the engine finds a folder of ours; it may live outside our own container."""
+    if host_data_dir is None:
+        return folder.absolute()
+    return host_data_dir / folder.absolute().relative_to(data_dir.absolute())
 
 
 def make_capacity(settings: Settings) -> Capacity:

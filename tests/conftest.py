@@ -25,8 +25,24 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).with_name("reward-server")
 START_SECONDS = 120.0
-SMALL_LIMITS = {
+# Taken out of the environment, where a server would refuse it as an unknown setting.
+SANDBOXES = tuple(os.environ.pop("REWARD_SERVER_TEST_SANDBOXES", "zygote,bubblewrap").split(","))
+IMAGE = "reward-server-cpu"
+if not set(SANDBOXES) <= {"bubblewrap", "zygote", "docker"}:
+    message = f"REWARD_SERVER_TEST_SANDBOXES names an unknown sandbox: {SANDBOXES}"
+    raise pytest.UsageError(message)
+# A server has one sandbox; where several are under test, the first named serves.
+_BUBBLEWRAP = {
+    "REWARD_SERVER_SANDBOX__KIND": SANDBOXES[0],
     "REWARD_SERVER_SANDBOX__ENVIRONMENT": str(ROOT / ".venv-sandbox"),
+}
+SANDBOX = {
+    "bubblewrap": _BUBBLEWRAP,
+    "zygote": _BUBBLEWRAP,
+    "docker": {"REWARD_SERVER_SANDBOX__KIND": "docker", "REWARD_SERVER_SANDBOX__IMAGE": IMAGE},
+}[SANDBOXES[0]]
+SMALL_LIMITS = {
+    **SANDBOX,
     "REWARD_SERVER_LIMITS__MEMORY_BYTES": str(512 << 20),
     "REWARD_SERVER_LIMITS__DISK_BYTES": str(64 << 20),
     "REWARD_SERVER_LIMITS__PROCESSES": "64",

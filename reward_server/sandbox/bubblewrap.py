@@ -32,6 +32,7 @@ from reward_server.model import (
 from reward_server.sandbox import command
 from reward_server.sandbox.account import Account
 from reward_server.sandbox.cgroups import Reading, remove_stale_groups
+from reward_server.sandbox.cores import share_cores
 from reward_server.sandbox.keeper import Report
 from reward_server.sandbox.leases import Lease, Leases
 from reward_server.sandbox.markers import count_earned
@@ -84,7 +85,7 @@ class BubblewrapSandbox:
         self._publics = (_INSIDE, *publics)
         self._slots: list[Slot] = []
         cores = sorted(os.sched_getaffinity(0))
-        self._shares = [_share(cores, index, capacity.slots) for index in range(capacity.slots)]
+        self._shares = [share_cores(cores, i, capacity.slots) for i in range(capacity.slots)]
         self._contended_above = capacity.contended_above
         self._leases = Leases(self._shares, capacity.memory_bytes)
         self._folders: list[Path] = []
@@ -334,11 +335,6 @@ def _remove_stale_folders() -> None:
         pid = folder.name.removeprefix(_FOLDER).partition("-")[0]
         if pid.isdigit() and not Path("/proc", pid).exists():
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _share(cores: list[int], index: int, slots: int) -> tuple[int, ...]:
-    """Divide the cores among the slots as evenly as they go; spare ones go to the first."""
-    return tuple(cores[index::slots]) or (cores[index % len(cores)],)
 
 
 def _memory_file(content: bytes) -> int:

@@ -61,6 +61,16 @@ class Leases:
         finally:
             self._take_back(lease)
 
+    @property
+    def is_wanted(self) -> bool:
+        """Tell whether somebody waits."""
+        return any(not wish.granted.cancelled() for wish in self._waiting)
+
+    async def returned(self) -> None:
+        """Wait until everything that was lent is back."""
+        while len(self._free) < len(self._places):  # noqa: ASYNC110 - asked once, at the end
+            await asyncio.sleep(0.01)
+
     def _refuse_impossible(self, cores: int, memory_bytes: int) -> None:
         everything = {core for place in self._places for core in place}
         if cores > len(everything) or memory_bytes > self.memory_bytes:

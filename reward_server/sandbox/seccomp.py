@@ -31,6 +31,7 @@ class _Architecture:
     clone3: int
     socket: int
     ioctl: int
+    prlimit64: int
     denied: dict[str, int]
 
 
@@ -55,6 +56,7 @@ _X86_64 = _Architecture(
     clone3=435,
     socket=41,
     ioctl=16,
+    prlimit64=302,
     denied={
         "ptrace": 101, "syslog": 103, "uselib": 134, "personality": 135, "ustat": 136,
         "sysfs": 139, "vhangup": 153, "pivot_root": 155, "adjtimex": 159, "chroot": 161,
@@ -76,6 +78,7 @@ _AARCH64 = _Architecture(
     clone3=435,
     socket=198,
     ioctl=29,
+    prlimit64=261,
     denied={
         "lookup_dcookie": 18, "umount2": 39, "mount": 40, "pivot_root": 41, "chroot": 51,
         "vhangup": 58, "quotactl": 60, "acct": 89, "personality": 92, "unshare": 97,
@@ -102,7 +105,7 @@ def build_filter(machine: str | None = None) -> bytes:
     name = machine or platform.machine()
     architecture = _ARCHITECTURES.get(name)
     if architecture is None:
-        message = f"no system call table for {name}: use the docker sandbox on this machine"
+        message = f"no system call table for {name}: boxes need an x86_64 or aarch64 machine"
         raise SetupError(message)
     return b"".join(struct.pack("HBBI", *step) for step in _steps(architecture))
 
@@ -141,6 +144,8 @@ def _steps(arch: _Architecture) -> list[_Step]:
             refuse,
             _ALLOW,
         ),
+        # its own limits only: a limit on processor time kills even a box's first process
+        *_argument_rule(arch.prlimit64, 0, [(_JUMP_EQUAL, 0)], _ALLOW, refuse),
     ]
     numbers = sorted(arch.denied.values())
     steps += [(_JUMP_EQUAL, len(numbers) - i, 0, number) for i, number in enumerate(numbers)]

@@ -111,6 +111,18 @@ def assert_always(
     assert str(server.data_dir) not in str(answer)
 
 
+def in_container(pid: int) -> bool:
+    """Tell whether a process is, or is below, the warden of a container."""
+    while pid > 1:
+        try:
+            if b"/inside/warden" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return True
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return False
+    return False
+
+
 def box_processes(server: RunningServer) -> list[str]:
     """Return what is left of boxes: below the server, or orphaned."""
     found = []
@@ -123,7 +135,7 @@ def box_processes(server: RunningServer) -> list[str]:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        is_ours = int(entry.name) in below or parent == 1
+        is_ours = int(entry.name) in below or parent == 1 or in_container(parent)
         if is_ours and any(mark in line for mark in BOX_MARKS):
             found.append(line.decode(errors="replace"))
     return found

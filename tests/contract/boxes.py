@@ -23,6 +23,8 @@ from reward_server.model import (
 )
 from reward_server.sandbox.base import Capacity
 from reward_server.sandbox.bubblewrap import BubblewrapSandbox
+from reward_server.sandbox.docker import DockerSandbox
+from tests.conftest import IMAGE, SANDBOXES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -65,10 +67,18 @@ def full_zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 300) -> Bubblew
     return sandbox
 
 
-MAKERS: Mapping[str, Callable[[int], Sandbox]] = {
+def docker(slots: int = SLOTS, first_uid: int = FIRST_UID, **more: Any) -> DockerSandbox:  # noqa: ANN401
+    return DockerSandbox(IMAGE, Capacity(slots, MEMORY_BYTES), first_uid, **more)
+
+
+_ALL: Mapping[str, Callable[[int], Sandbox]] = {
     "bubblewrap": bubblewrap,
     "zygote": zygote,
     "full zygote": full_zygote,
+    "docker": docker,
+}
+MAKERS: Mapping[str, Callable[[int], Sandbox]] = {
+    name: make for name, make in _ALL.items() if name.split()[-1] in SANDBOXES
 }
 
 

@@ -8,7 +8,7 @@ import platform
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from boxes import LIMITS, after
+from boxes import FIRST_UID, LIMITS, SLOTS, after
 from probes import POSTURE, SYSTEM_CALLS
 
 from reward_server.sandbox.seccomp import denied_calls
@@ -19,8 +19,22 @@ if TYPE_CHECKING:
 # These numbers are the same on both processors we have tables for.
 CLONE3 = 435
 NUMBERS = {
-    "x86_64": {"socket": 41, "clone": 56, "ioctl": 16, "getpid": 39, "seccomp": 317},
-    "aarch64": {"socket": 198, "clone": 220, "ioctl": 29, "getpid": 172, "seccomp": 277},
+    "x86_64": {
+        "socket": 41,
+        "clone": 56,
+        "ioctl": 16,
+        "getpid": 39,
+        "seccomp": 317,
+        "prlimit": 302,
+    },
+    "aarch64": {
+        "socket": 198,
+        "clone": 220,
+        "ioctl": 29,
+        "getpid": 172,
+        "seccomp": 277,
+        "prlimit": 261,
+    },
 }[platform.machine()]
 SIGCHLD = 17
 
@@ -28,14 +42,17 @@ SIGCHLD = 17
 @pytest.fixture(scope="module")
 async def posture(bench: Bench) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(await bench.says(POSTURE))
-    return found
+    return {**found, "kind": bench.sandbox.box.kind}
 
 
 def test_it_is_nobody_in_particular(posture: dict[str, Any]) -> None:
     users, groups, more = posture["ids"]
-    assert (users, groups) == ([1000] * 3, [1000] * 3)
+    accounts = range(FIRST_UID, FIRST_UID + SLOTS) if posture["kind"] == "docker" else [1000]
+    assert users[0] in accounts
+    assert users == groups == [users[0]] * 3
     # An ordinary user cannot give up groups; those the box does not know show as nobody's.
-    assert set(more) <= (set() if os.geteuid() == 0 else {1000, 65534})
+    unknown = set() if os.geteuid() == 0 else {1000, 65534}
+    assert set(more) <= (set(groups) if posture["kind"] == "docker" else unknown)
     assert posture["hostname"] == "box"
 
 
@@ -47,7 +64,10 @@ def test_it_has_no_capability(posture: dict[str, Any], name: str) -> None:
 def test_it_can_gain_nothing(posture: dict[str, Any]) -> None:
     assert posture["status"]["NoNewPrivs"] == "1"
     assert posture["status"]["Seccomp"] == "2"
-    assert all("nosuid" in options for options in posture["mounts"].values())
+    mounts = posture["mounts"].values()
+    if posture["kind"] == "docker":  # its root is the image's, read-only
+        mounts = [options for options in mounts if "rw" in options]
+    assert all("nosuid" in options for options in mounts)
 
 
 def test_it_has_no_network(posture: dict[str, Any]) -> None:
@@ -58,15 +78,19 @@ def test_it_can_write_to_three_folders_only(posture: dict[str, Any]) -> None:
     assert posture["writable"] == ["/box", "/dev/shm", "/tmp"]  # noqa: S108
     devices = {"null", "zero", "full", "random", "urandom", "tty", "pts"}
     shown = {"/proc", *(f"/dev/{name}" for name in devices), *posture["writable"]}
+    if posture["kind"] == "docker":  # root's, and no program is root
+        shown |= {"/dev", "/dev/mqueue", "/sys/fs/cgroup"}
     open_mounts = {path for path, options in posture["mounts"].items() if "rw" in options}
     assert {path for path in open_mounts if not path.startswith("/proc/")} <= shown
 
 
 def test_it_sees_no_folder_it_does_not_need(posture: dict[str, Any]) -> None:
+    assert not {"mem", "kmem", "kvm", "fuse", "vda", "sda", "vsock"} & set(posture["dev"])
+    if posture["kind"] == "docker":  # the image's folders, which `sandbox_images/scan` looks at
+        return
     host = {"home", "etc", "var", "sys", "run", "boot", "srv", "opt", "mnt", "media"}
     assert host & set(posture["root"]) <= {"etc", "opt", "home"}  # where an interpreter may live
     assert set(posture["etc"]) <= {"alternatives", "ld.so.cache", "localtime", "mime.types"}
-    assert not {"mem", "kmem", "kvm", "fuse", "vda", "sda", "vsock"} & set(posture["dev"])
 
 
 def test_its_environment_is_ours_alone(posture: dict[str, Any]) -> None:
@@ -126,6 +150,8 @@ async def test_calls_that_depend_on_their_arguments(bench: Bench) -> None:
         {
             "clone3": (CLONE3, [0, 0]),
             "getpid": (NUMBERS["getpid"], []),
+            "own limits": (NUMBERS["prlimit"], [0, 7, 0, 0]),
+            "another's limits": (NUMBERS["prlimit"], [1, 7, 0, 0]),
             "ioctl TIOCSTI": (ioctl, [0, 0x5412, 0]),
             "ioctl TIOCLINUX": (ioctl, [0, 0x541C, 0]),
             "ioctl other": (ioctl, [-1, 0x5413, 0]),
@@ -137,6 +163,8 @@ async def test_calls_that_depend_on_their_arguments(bench: Bench) -> None:
     assert found == {
         "clone3": "ENOSYS",
         "getpid": "OK",
+        "own limits": "OK",
+        "another's limits": "EPERM",
         "ioctl TIOCSTI": "EPERM",
         "ioctl TIOCLINUX": "EPERM",
         "ioctl other": "EBADF",

@@ -9,7 +9,7 @@ import pytest
 
 from reward_server.errors import SetupError
 from reward_server.sandbox import command
-from reward_server.sandbox.bubblewrap import _share
+from reward_server.sandbox.cores import share_cores
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_an_environment_knows_what_it_was_made_from(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cores", [1, 2, 3, 4, 7, 64])
 @pytest.mark.parametrize("slots", [1, 2, 3, 8])
 def test_cores_are_shared_without_overlap_while_they_last(cores: int, slots: int) -> None:
-    shares = [_share(list(range(cores)), index, slots) for index in range(slots)]
+    shares = [share_cores(list(range(cores)), index, slots) for index in range(slots)]
     assert all(shares)
     given = [core for share in shares for core in share]
     assert set(given) == set(range(cores)) or cores > len(given)

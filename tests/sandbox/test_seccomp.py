@@ -15,8 +15,8 @@ EPERM, ENOSYS = REFUSE | errno.EPERM, REFUSE | errno.ENOSYS
 NO_FAMILY = REFUSE | errno.EAFNOSUPPORT
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 CALLS = {
-    "x86_64": {"clone": 56, "socket": 41, "ioctl": 16},
-    "aarch64": {"clone": 220, "socket": 198, "ioctl": 29},
+    "x86_64": {"clone": 56, "socket": 41, "ioctl": 16, "prlimit64": 302},
+    "aarch64": {"clone": 220, "socket": 198, "ioctl": 29, "prlimit64": 261},
 }
 EVERYDAY = {
     "x86_64": {"read": 0, "write": 1, "openat": 257, "mmap": 9, "fork": 57, "vfork": 58,
@@ -130,6 +130,14 @@ def test_sockets_are_local_or_internet(machine: str) -> None:
         assert run(machine, CALLS[machine]["socket"], family, 1, 0) == expected
         # the kernel takes the low half only, and so does the filter
         assert run(machine, CALLS[machine]["socket"], family | 7 << 32, 1, 0) == expected
+
+
+@MACHINES
+def test_a_program_limits_itself_only(machine: str) -> None:
+    prlimit = CALLS[machine]["prlimit64"]
+    assert run(machine, prlimit, 0, 7) == run(machine, prlimit, 5 << 32, 7) == ALLOW
+    for pid in (1, 2, 2**32 - 1):
+        assert run(machine, prlimit, pid, 7) == EPERM
 
 
 @MACHINES

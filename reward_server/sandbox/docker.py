@@ -1,0 +1,390 @@
+"""Boxes made by a container engine: one fresh container per program, a warden inside."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reward_server.errors import InfrastructureError, SetupError, boundary
+from reward_server.model import (
+    Box,
+    ErrorKind,
+    Execution,
+    Instrumentation,
+    Instrumented,
+    Limits,
+    Program,
+)
+from reward_server.sandbox.command import ENVIRONMENT, INSIDE
+from reward_server.sandbox.cores import share, share_cores
+from reward_server.sandbox.docker_box import DockerBox, Told
+from reward_server.sandbox.docker_engine import Engine, EngineError, explain
+from reward_server.sandbox.docker_pool import DockerSlot
+from reward_server.sandbox.docker_posture import Kit, Place, Plan, build_config, program_environment
+from reward_server.sandbox.leases import Leases
+from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
+from reward_server.sandbox.payload import ARTIFACT, pack
+from reward_server.sandbox.pressure import Barometer, lost_share
+from reward_server.sandbox.seccomp import build_filter
+from reward_server.sandbox.stall import Progress, StallWatch
+from reward_server.sandbox.streams import Tail
+from reward_server.sandbox.verdict import Evidence, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from reward_server.sandbox.base import Capacity
+
+log = logging.getLogger(__name__)
+
+_BOOT_SECONDS = 30.0
+_GRACE_SECONDS = 15.0
+_STALE_SECONDS = 120.0
+_EVIDENCE_SECONDS = 2.0
+_TAIL_BYTES = 1 << 15
+_KILLED = 137
+
+
+class _Output:
+    """The two streams of one run, and the milestones that come with the second."""
+
+    def __init__(self, instrumented: Instrumented, most_bytes: int) -> None:
+        self.tokens = make_tokens({marker.milestone for marker in instrumented.markers})
+        self.scanner = MarkerScanner(self.tokens)
+        self.on_excess: Callable[[], object] = bool
+        self.out = Tail(_TAIL_BYTES, most_bytes, self._end_early)
+        self.err = Tail(_TAIL_BYTES, most_bytes, self._end_early, self.scanner.feed)
+
+    def _end_early(self) -> None:
+        self.on_excess()
+
+    @property
+    def exceeded(self) -> bool:
+        return self.out.exceeded or self.err.exceeded
+
+    @property
+    def total_bytes(self) -> int:
+        return self.out.total_bytes + self.err.total_bytes
+
+
+class DockerSandbox:
+    """Runs programs in containers, one slot per core, the rest waiting in order."""
+
+    def __init__(  # noqa: PLR0913 - one argument a setting
+        self,
+        image: str,
+        capacity: Capacity,
+        first_uid: int,
+        *,
+        engine: str | None = None,
+        runtime: str | None = None,
+        gpus: tuple[str, ...] = (),
+        is_warm: bool = True,
+        to_host: Callable[[Path], Path] = Path.absolute,
+    ) -> None:
+        self.box = Box("docker", image)
+        self._image = image
+        cores = sorted(os.sched_getaffinity(0))
+        self._shares = [share_cores(cores, i, capacity.slots) for i in range(capacity.slots)]
+        self._leases = Leases(self._shares, capacity.memory_bytes)
+        self._contended_above = capacity.contended_above
+        self._first_uid = first_uid
+        self._runtime = runtime
+        self._gpus = gpus
+        self._is_warm = is_warm
+        self._to_host = to_host
+        self._engine = Engine(engine, 2 * capacity.slots + 2)
+        self._slots: list[DockerSlot] = []
+        self._running: set[DockerBox] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._cleaner: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    async def start(self) -> None:
+        """Find the engine and the image, clean up after the dead, and try one empty box.
+
+        Raises:
+            SetupError: when this machine cannot isolate programs; the text names the remedy.
+        """
+        self._seccomp = build_filter()
+        try:
+            await self._engine.remove_stale(_STALE_SECONDS)
+            image = await self._engine.find_image(self._image)
+            inside = await self._engine.place_inside(image)
+        except EngineError as error:
+            raise SetupError(explain(error, self._image)) from error
+        self._kit = Kit(image, secrets.token_hex(8), inside, self._runtime)
+        self.box = Box("docker", f"{self._image}@{image[:23]}")
+        for index in range(len(self._shares)):
+            place = Place(self._first_uid + index, share(self._gpus, index, len(self._shares)))
+            slot = DockerSlot(self._engine, place, self._build, is_warm=self._is_warm)
+            self._slots.append(slot)
+        await self._prove()
+        self._cleaner = self._spawn(self._remove_stale_forever())
+
+    def _build(self, place: Place, plan: Plan) -> dict[str, Any]:
+        return build_config(self._kit, place, plan)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _prove(self) -> None:
+        """Run an empty program, so that an engine that cannot isolate is found out now."""
+        nothing = Instrumented(Program("pass"), (), Instrumentation("off"))
+        limits = Limits(30.0, 1 << 28, 1 << 20, 16, 64, 1 << 16, 1 << 16)
+        try:
+            plan = Plan.of("probe", None, (0, 0), self._shares[0], limits)
+            execution = await self._run(self._slots[0], nothing, plan, limits)
+        except InfrastructureError as error:
+            message = f"no container can be started here ({error.message}; see the log)"
+            raise SetupError(message) from error
+        if execution.exit_code != 0:
+            message = f"an empty program failed in its container: {execution.stderr_tail}"
+            raise SetupError(message)
+
+    async def _remove_stale_forever(self) -> None:
+        while True:
+            await asyncio.sleep(_STALE_SECONDS)
+            try:
+                await self._engine.remove_stale(_STALE_SECONDS)
+            except EngineError as error:
+                log.warning("stale containers could not be looked for: %s", error)
+
+    async def execute(
+        self, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
+    ) -> Execution:
+        """Run the program once in a fresh container and tell what happened.
+
+        Raises:
+            InfrastructureError: `sandbox_unavailable` when no container could be started,
+                `sandbox_lost` when one was lost through no act of the program.
+        """
+        if instrumented.failure is not None:
+            return Execution(self.box, instrumented.failure)
+        self._refuse_if_closed()
+        asked = time.monotonic()
+        async with self._leases.hold(limits.cores, limits.memory_bytes) as lease:
+            queue_seconds = time.monotonic() - asked
+            slot = self._slots[lease.places[0]]
+            with boundary(ErrorKind.SANDBOX_LOST, "execute"):
+                plan = self._plan(task_id, public, lease.cores, limits)
+                execution = await self._run(slot, instrumented, plan, limits)
+            if not self._is_closed and not self._leases.is_wanted:  # they know what to make
+                slot.prepare(plan)
+        return replace(execution, queue_seconds=queue_seconds)
+
+    def _plan(self, task_id: str, public: Path, cores: tuple[int, ...], limits: Limits) -> Plan:
+        try:
+            status = public.stat()
+        except OSError as error:
+            message = "the task's public data is not there"
+            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
+        identity = status.st_dev, status.st_ino
+        return Plan.of(task_id, str(self._to_host(public)), identity, cores, limits)
+
+    async def _run(
+        self, slot: DockerSlot, instrumented: Instrumented, plan: Plan, limits: Limits
+    ) -> Execution:
+        begun = time.monotonic()
+        box = await self._open(slot, plan)
+        self._running.add(box)
+        barometer = Barometer(None, plan.cores)
+        calm = barometer.read()
+        try:
+            output = _Output(instrumented, limits.output_bytes)
+            request = self._request(plan.cores, instrumented, output, limits)
+            watch = StallWatch(
+                limits.stall_seconds,
+                lambda: Progress(output.total_bytes, box.cpu_seconds),
+                box.interrupt,
+            )
+            async with watch:
+                told, started = await self._converse(box, request, output, limits)
+            pressure = lost_share(calm, barometer.read(), told.cpu_seconds, was_full=False)
+        finally:
+            self._running.discard(box)
+            await asyncio.shield(self._spawn(_remove(box)))
+        stalled_seconds = limits.stall_seconds if watch.stalled and told.killed else None
+        execution = self._tell(told, box, output, stalled_seconds)
+        return replace(
+            execution,
+            boot_seconds=(started or begun) - begun,
+            pressure=pressure,
+            contended=pressure is not None and pressure > self._contended_above,
+        )
+
+    async def _open(self, slot: DockerSlot, plan: Plan) -> DockerBox:
+        self._refuse_if_closed()
+        try:
+            return await slot.take(plan)
+        except EngineError as error:
+            log.error("a container did not start: %s", error)  # noqa: TRY400 - no news in a trace
+            message = "the box could not be started"
+            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            message = "the sandbox has been closed"
+            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
+
+    def _request(
+        self,
+        cores: tuple[int, ...],
+        instrumented: Instrumented,
+        output: _Output,
+        limits: Limits,
+    ) -> dict[str, Any]:
+        return {
+            "argv": [f"{ENVIRONMENT}/bin/python", f"{INSIDE}/launcher.py"],
+            "environment": program_environment(len(cores)),
+            "seccomp": self._seccomp,
+            "payload": pack(instrumented, output.tokens, limits, counted=True),
+            "boot_seconds": _BOOT_SECONDS,
+            "wall_seconds": limits.wall_seconds,
+            "beat_seconds": limits.stall_seconds and min(1.0, limits.stall_seconds / 10),
+            "artifact": ARTIFACT,
+            "artifact_bytes": limits.artifact_bytes,
+        }
+
+    async def _converse(
+        self, box: DockerBox, request: dict[str, Any], output: _Output, limits: Limits
+    ) -> tuple[Told, float | None]:
+        """Have the box run its program; where it falls silent, find out why."""
+        run = asyncio.create_task(box.run(request, output.out, output.err))
+        told, started, is_overdue = None, None, False
+        try:
+            started = await _wait_for_start(box, run)
+            async with asyncio.timeout(limits.wall_seconds + _GRACE_SECONDS) as deadline:
+                output.on_excess = lambda: _hurry(box, deadline)
+                if started is not None:
+                    told = await asyncio.shield(run)
+        except TimeoutError:
+            is_overdue = True
+        finally:
+            run.cancel()
+            await asyncio.wait([run])
+        if told is None:
+            told = await self._find_out(box, output, started, is_overdue=is_overdue)
+        if not told.launched:
+            log.error("a program was not started: %s", output.err.text())
+            message = "the box could not be started"
+            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
+        return told, started
+
+    async def _find_out(
+        self, box: DockerBox, output: _Output, started: float | None, *, is_overdue: bool
+    ) -> Told:
+        """Tell from the engine's account how a box ended that made no report.
+
+        Raises:
+            InfrastructureError: when the program is not to blame by that account.
+        """
+        state = await self._final_state(box, is_overdue=is_overdue)
+        ended_by_us = bool(state.get("Running")) and (is_overdue or output.exceeded)
+        if started is None or not (state.get("OOMKilled") or ended_by_us):
+            log.error("a container was lost (%s): %s", state or "gone", box.complaint)
+            kind = ErrorKind.SANDBOX_UNAVAILABLE if started is None else ErrorKind.SANDBOX_LOST
+            message = "the sandbox was lost while the program ran"
+            raise InfrastructureError(kind, message)
+        return Told(
+            launched=True,
+            start_ns=int(started * 1e9),
+            end_ns=time.monotonic_ns(),
+            status=_KILLED,
+            timed_out=is_overdue,
+            killed=True,
+            cpu_seconds=0.0,
+            peak_memory_bytes=0,
+            disk_full=False,
+            artifact="absent",
+            oom_kills=int(bool(state.get("OOMKilled"))),
+            processes_refused=0,
+        )
+
+    async def _final_state(self, box: DockerBox, *, is_overdue: bool) -> dict[str, Any]:
+        """Return the last state of a container; the engine learns of an OOM kill a little late."""
+        state: dict[str, Any] = {}
+        with contextlib.suppress(EngineError, TimeoutError):
+            async with asyncio.timeout(_EVIDENCE_SECONDS):
+                while not state.get("OOMKilled"):
+                    state = await self._engine.look(box.container)
+                    if is_overdue:
+                        break
+                    await asyncio.sleep(0.1)
+        return state
+
+    def _tell(
+        self, told: Told, box: DockerBox, output: _Output, stalled_seconds: float | None
+    ) -> Execution:
+        evidence = Evidence(
+            exit_code=told.status,
+            timed_out=told.timed_out,
+            output_exceeded=output.exceeded,
+            oom_kills=told.oom_kills,
+            processes_refused=told.processes_refused,
+            disk_full=told.disk_full,
+            artifact=told.artifact,
+            stalled_seconds=stalled_seconds,
+        )
+        return Execution(
+            box=self.box,
+            failure=judge(evidence),
+            milestones=count_earned(output.scanner.reached, output.tokens),
+            artifact=bytes(box.artifact) if told.artifact == "file" else None,
+            exit_code=told.status,
+            duration_seconds=(told.end_ns - told.start_ns) / 1e9,
+            cpu_seconds=told.cpu_seconds,
+            peak_memory_bytes=told.peak_memory_bytes,
+            stdout_tail=output.out.text(),
+            stderr_tail=output.err.text(output.scanner.finish()),
+        )
+
+    async def aclose(self) -> None:
+        """Kill every box and stop."""
+        self._is_closed = True
+        for box in list(self._running):
+            await _remove(box)
+        for slot in self._slots:
+            await slot.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_SECONDS):
+                await self._leases.returned()  # then nobody has anything left to ask
+        if self._cleaner is not None:
+            self._cleaner.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self._engine.close)
+
+
+async def _wait_for_start(box: DockerBox, run: asyncio.Task[Told | None]) -> float | None:
+    """Return when the program started, or nothing if the run is over without that."""
+    started = asyncio.create_task(box.started.wait())
+    try:
+        async with asyncio.timeout(_BOOT_SECONDS + _GRACE_SECONDS):
+            await asyncio.wait([started, run], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        started.cancel()
+    return time.monotonic() if box.started.is_set() else None
+
+
+def _hurry(box: DockerBox, deadline: asyncio.Timeout) -> None:
+    """End a run that has printed too much, and give it little time to tell about it."""
+    box.interrupt()
+    deadline.reschedule(asyncio.get_running_loop().time() + _GRACE_SECONDS)
+
+
+async def _remove(box: DockerBox) -> None:
+    """Take a container away; an engine that cannot is found out by the next program."""
+    try:
+        await box.remove()
+    except EngineError as error:
+        log.warning("a container could not be removed: %s", error)

@@ -1,0 +1,49 @@
+"""The few lines every test of containers needs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from boxes import sleeper, until_asleep
+
+from reward_server.errors import InfrastructureError
+from reward_server.sandbox.docker_box import DockerBox
+from reward_server.sandbox.docker_posture import LABEL
+
+if TYPE_CHECKING:
+    from boxes import Bench
+
+    from reward_server.model import ErrorKind, Execution
+
+Api = Any  # the engine's library has no types
+
+
+async def sleeping(bench: Bench, mark: str) -> asyncio.Task[Execution]:
+    run = asyncio.create_task(bench.run(sleeper(mark), task_id=mark))
+    await until_asleep(mark)
+    return run
+
+
+async def assert_kind(run: asyncio.Task[Execution], kind: ErrorKind) -> None:
+    with pytest.raises(InfrastructureError) as caught:
+        await run
+    assert caught.value.kind is kind
+
+
+def running_box(bench: Bench) -> DockerBox:
+    (box,) = bench.sandbox._running
+    assert isinstance(box, DockerBox)
+    return box
+
+
+async def ahead(bench: Bench) -> DockerBox:
+    """Return the container that was made ahead."""
+    box: DockerBox = await asyncio.shield(bench.sandbox._slots[0]._ahead)
+    return box
+
+
+def own_containers(api: Api, bench: Bench) -> list[str]:
+    wanted = {"label": f"{LABEL}={bench.sandbox._kit.owner}"}
+    return [found["Id"] for found in api.containers(all=True, filters=wanted)]
