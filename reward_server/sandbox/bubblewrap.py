@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 import shutil
 import signal
 import tempfile
@@ -33,6 +32,7 @@ from reward_server.sandbox import command
 from reward_server.sandbox.account import Account
 from reward_server.sandbox.cgroups import Reading, remove_stale_groups
 from reward_server.sandbox.cores import share_cores
+from reward_server.sandbox.imports import PackageGuess
 from reward_server.sandbox.keeper import Report
 from reward_server.sandbox.leases import Lease, Leases
 from reward_server.sandbox.markers import count_earned
@@ -81,7 +81,7 @@ class BubblewrapSandbox:
         self._environment = environment
         self._first_uid = first_uid
         self._preload = preload
-        self._mentioned = _any_of({name.partition(".")[0] for name in preload or ()})
+        self._guess = PackageGuess(preload or ())
         self._publics = (_INSIDE, *publics)
         self._slots: list[Slot] = []
         cores = sorted(os.sched_getaffinity(0))
@@ -138,6 +138,10 @@ class BubblewrapSandbox:
             execution = await self.execute(nothing, "probe", _INSIDE, limits)
         except InfrastructureError as error:
             message = f"no box can be started here ({error.message}; see the log): {_REMEDY}"
+            if self._preload is not None:
+                message += (
+                    ", and zygotes need to nest them (or: REWARD_SERVER_SANDBOX__KIND=bubblewrap)"
+                )
             raise SetupError(message) from error
         if execution.exit_code != 0:
             message = f"an empty program failed in its box: {execution.stderr_tail}"
@@ -299,7 +303,7 @@ class BubblewrapSandbox:
                 "disk_bytes": limits.disk_bytes,
                 "cores": cores,
                 "threads": len(cores),
-                "preloaded": self._mentioned.search(code) is not None,
+                "preloaded": self._guess.wants(code),
             }
         return request
 
@@ -322,11 +326,6 @@ class BubblewrapSandbox:
             await slot.close()
         for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _any_of(packages: set[str]) -> re.Pattern[str]:
-    """Match a program that may want one of these; others are forked from a bare interpreter."""
-    return re.compile(rf"\b(?:{'|'.join(sorted(packages)) or '(?!)'})\b")
 
 
 def _remove_stale_folders() -> None:

@@ -63,7 +63,7 @@ def zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 200) -> BubblewrapSa
 def full_zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 300) -> BubblewrapSandbox:
     """Make one that forks every program from the process with the packages."""
     sandbox = zygote(slots, first_uid)
-    sandbox._mentioned = re.compile("")
+    sandbox._guess._named = re.compile("")
     return sandbox
 
 
