@@ -21,7 +21,7 @@ from reward_server.sandbox.keeper import Report, receive
 from reward_server.sandbox.stall import family_cpu_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from reward_server.sandbox.cgroups import Group
 
@@ -122,20 +122,31 @@ class Slot:
         try:
             await self._send(request, descriptors)
             async with asyncio.timeout(deadline_seconds):
-                return await report
+                return await asyncio.shield(report)
         except OSError as error:
             _discard(report)
             await self._stop()
             message = "the sandbox was lost while the program ran"
             raise InfrastructureError(ErrorKind.SANDBOX_LOST, message) from error
         except asyncio.CancelledError:
-            _discard(report)
-            await self._stop()
+            await _insist(self._abandon(report))
             raise
         finally:
             self._report = None
             if self._channel is not None:
                 loop.remove_reader(self._channel)
+
+    async def _abandon(self, report: asyncio.Future[_Answer]) -> None:
+        """End a run nobody waits for; the keeper, and what it has imported, stays if it can."""
+        if self._channel is None:  # it was not even begun
+            return
+        self.interrupt()
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                await asyncio.shield(report)
+        except OSError:
+            await self._stop()
+        _discard(report)
 
     async def _send(self, request: Mapping[str, Any], descriptors: list[int]) -> None:
         try:
@@ -251,6 +262,15 @@ def _spawn_keeper(channel: int) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+async def _insist(work: Coroutine[Any, Any, None]) -> None:
+    """See something through that is bounded in time, however often we are told to give up."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    task.result()
 
 
 def _discard(report: asyncio.Future[_Answer]) -> None:
