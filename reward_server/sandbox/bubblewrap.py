@@ -113,12 +113,12 @@ class BubblewrapSandbox:
         zygote = None if self._preload is None else self._zygote
         for index, cores in enumerate(self._shares):
             self._slots.append(Slot(index, cores, seccomp, self._staging, zygote))
-        try:
-            async with asyncio.TaskGroup() as group:
-                for slot in self._slots:
-                    group.create_task(slot.start())
-        except* InfrastructureError as errors:
-            raise SetupError(str(errors.exceptions[0])) from errors
+        starts = (slot.start() for slot in self._slots)
+        for error in await asyncio.gather(*starts, return_exceptions=True):
+            if isinstance(error, InfrastructureError):
+                raise SetupError(error.message) from error
+            if error is not None:
+                raise error
 
     def _zygote(self) -> dict[str, object]:
         """Return how a keeper starts its zygote; the box's own threads are set at each fork."""

@@ -14,7 +14,7 @@ import pytest
 from boxes import DONE, LIMITS, bubblewrap, started
 
 from reward_server.model import ErrorKind
-from reward_server.sandbox.cgroups import NoGroup
+from reward_server.sandbox.cgroups import NoGroup, missing_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +77,8 @@ async def test_a_run_held_up_from_outside_is_contended(bench: Bench) -> None:
 
 
 async def test_a_sleeping_program_is_held_up_by_nobody(bench: Bench) -> None:
+    if bench.sandbox.box.kind == "docker" or missing_limits():
+        pytest.skip("stalls are counted for the machine, not for each box")
     with hogs():
         execution = await bench.run("import time; time.sleep(2)")
     assert not execution.contended, execution.pressure
