@@ -114,7 +114,10 @@ async def test_cpu_seconds_tell_work_from_waiting(bench: Bench) -> None:
 async def test_peak_memory_is_that_of_the_program(bench: Bench) -> None:
     execution = await bench.run("x = bytearray(100 << 20); x[::4096] = b'1' * len(x[::4096])")
     assert execution.peak_memory_bytes >= 100 << 20
-    assert (await bench.run("pass")).peak_memory_bytes < 100 << 20
+    nothing = (await bench.run("pass")).peak_memory_bytes
+    assert execution.peak_memory_bytes - nothing >= 90 << 20
+    if not missing_limits():  # else what a fork has in common with its parent counts
+        assert nothing < 100 << 20
 
 
 async def test_output_is_told_by_its_end_and_never_lost(bench: Bench) -> None:
