@@ -201,6 +201,7 @@ def build_environment(threads: int) -> dict[str, str]:
         "MPLBACKEND": "Agg",
         "PYTHONNOUSERSITE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PIP_NO_INDEX": "1",
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
         "LOKY_MAX_CPU_COUNT": str(threads),

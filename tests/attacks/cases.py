@@ -32,7 +32,8 @@ class Case:
     `then` is a program that runs after it and `beside` one that runs at the same time; where
     there is one, its answer is the one that counts. `error_in` names another end in one kind of
     sandbox. `prints` proves that the attack came to its end, `never_prints` that it was in vain.
-    `alone` says why the outcome may depend on what else runs.
+    `alone` says why the outcome may depend on what else runs. Without cgroups some attacks end
+    under another name, and those that nothing but a cgroup ends are left out.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Case:
     error: str | None = None
     error_in: Mapping[str, str] = field(default_factory=dict)
     error_without_cgroups: str | None = None
+    needs_cgroups: bool = False
     reward: str | None = None
     milestones: tuple[str, ...] | None = None
     prints: str | None = None
@@ -56,8 +58,9 @@ class Case:
 
 
 def load_cases() -> list[Case]:
-    files = sorted(HERE.glob("*.toml"))
-    return [Case(**case) for file in files for case in tomllib.loads(file.read_text())["case"]]
+    tables = [tomllib.loads(file.read_text())["case"] for file in sorted(HERE.glob("*.toml"))]
+    cases = [Case(**case) for table in tables for case in table]
+    return [case for case in cases if not (case.needs_cgroups and missing_limits())]
 
 
 def score(client: httpx.Client, program: str, **fields: object) -> dict[str, Any]:
