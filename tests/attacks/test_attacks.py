@@ -39,7 +39,3 @@ def assert_always(
     assert_well_formed(answer)
     assert str(server.data_dir) not in str(answer)
 
-
-def test_every_case_has_an_id_of_its_own() -> None:
-    ids = [case.id for case in load_cases()]
-    assert len(set(ids)) == len(ids)
