@@ -38,4 +38,3 @@ def assert_always(
     assert [row["job_id"] for row in rows] == [answer["job_id"]]
     assert_well_formed(answer)
     assert str(server.data_dir) not in str(answer)
-

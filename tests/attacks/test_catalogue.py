@@ -16,7 +16,10 @@ KNOWN = {
 }
 # Faults from outside, and what is no program: the file and what stands in it.
 ELSEWHERE = {
-    "FS-13": ("tests/sandbox/test_docker_settings.py", "def test_a_container_is_sent_a_plain_archive"),
+    "FS-13": (
+        "tests/sandbox/test_docker_settings.py",
+        "def test_a_container_is_sent_a_plain_archive",
+    ),
     "PROC-10": (
         "tests/contract/test_sandbox_slots.py",
         "def test_a_cancelled_program_is_dead_and_its_slot_free",
