@@ -217,7 +217,7 @@ def change_keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
 async def test_the_account_probe(
     own_public: Path, change_keeper: Callable[[str, str], None]
 ) -> None:
-    """Seen from outside, a program is the slot's account; without the drop it is the host's root."""
+    """Seen from outside, a program is the slot's account; without the drop it is root."""
     assert await account_of(bubblewrap(1), own_public) == FIRST_UID
     change_keeper('_drop(config["uid"])', "pass")
     assert await account_of(bubblewrap(1), own_public) == 0

@@ -163,15 +163,17 @@ SPACES = "import json, os; print(json.dumps({n: os.readlink('/proc/self/ns/' + n
 JOINED = {"net": "spaces.NETWORK", "ipc": "spaces.IPC", "uts": "spaces.HOST_NAME"}
 
 
+def space(pid: int, name: str) -> str:
+    return str(Path(f"/proc/{pid}/ns/{name}").readlink())
+
+
 async def shared_spaces(bench: Bench) -> set[str]:
     """Return which spaces a program has in common with the process it was forked from."""
     own = json.loads(await bench.says(SPACES % sorted(JOINED)))
     keeper = psutil.Process(bench.sandbox._slots[0]._process.pid)
     below = keeper.children(recursive=True)
     (parent, *_) = (p for p in below if p.cmdline()[:1] == ["/environment/bin/python"])
-    return {
-        name for name in own if str(Path(f"/proc/{parent.pid}/ns/{name}").readlink()) == own[name]
-    }
+    return {name for name in own if space(parent.pid, name) == own[name]}
 
 
 @pytest.mark.parametrize("name", JOINED)
