@@ -31,18 +31,21 @@ IMAGE = "reward-server-cpu"
 if not set(SANDBOXES) <= {"bubblewrap", "zygote", "docker"}:
     message = f"REWARD_SERVER_TEST_SANDBOXES names an unknown sandbox: {SANDBOXES}"
     raise pytest.UsageError(message)
+
+
+def sandbox_settings(kind: str) -> dict[str, str]:
+    """Return what makes a server use this kind of sandbox."""
+    if kind == "docker":
+        return {"REWARD_SERVER_SANDBOX__KIND": kind, "REWARD_SERVER_SANDBOX__IMAGE": IMAGE}
+    return {
+        "REWARD_SERVER_SANDBOX__KIND": kind,
+        "REWARD_SERVER_SANDBOX__ENVIRONMENT": str(ROOT / ".venv-sandbox"),
+    }
+
+
 # A server has one sandbox; where several are under test, the first named serves.
-_BUBBLEWRAP = {
-    "REWARD_SERVER_SANDBOX__KIND": SANDBOXES[0],
-    "REWARD_SERVER_SANDBOX__ENVIRONMENT": str(ROOT / ".venv-sandbox"),
-}
-SANDBOX = {
-    "bubblewrap": _BUBBLEWRAP,
-    "zygote": _BUBBLEWRAP,
-    "docker": {"REWARD_SERVER_SANDBOX__KIND": "docker", "REWARD_SERVER_SANDBOX__IMAGE": IMAGE},
-}[SANDBOXES[0]]
+SANDBOX = sandbox_settings(SANDBOXES[0])
 SMALL_LIMITS = {
-    **SANDBOX,
     "REWARD_SERVER_LIMITS__MEMORY_BYTES": str(512 << 20),
     "REWARD_SERVER_LIMITS__DISK_BYTES": str(64 << 20),
     "REWARD_SERVER_LIMITS__PROCESSES": "64",
@@ -78,13 +81,16 @@ def free_port() -> int:
 
 
 def start_server(
-    data_dir: Path, log: Path, extra: Mapping[str, str] | None = None
+    data_dir: Path,
+    log: Path,
+    extra: Mapping[str, str] | None = None,
+    sandbox: Mapping[str, str] = SANDBOX,
 ) -> tuple[subprocess.Popen[bytes], str]:
     port = free_port()
     with log.open("ab") as output:
         process = subprocess.Popen(
             [COMMAND, "serve", "--port", str(port), "--data-dir", data_dir],
-            env={**os.environ, **SMALL_LIMITS, **(extra or {})},
+            env={**os.environ, **sandbox, **SMALL_LIMITS, **(extra or {})},
             stdout=output,
             stderr=output,
             cwd=ROOT,

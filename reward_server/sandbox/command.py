@@ -144,6 +144,7 @@ def build_command(
         *("--disable-userns", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000"),
         *("--seccomp", "4"),
         *_tree(sources, interpreter, disk_bytes),
+        *("--ro-bind-try", "/proc/sys", "/proc/sys"),  # some switches are the box's own to turn
         *("--ro-bind", public, f"/workdir/{task_id}/prepared/public"),
         *("--remount-ro", "/", "--chdir", WORK),
         *("--", f"{ENVIRONMENT}/bin/python", f"{INSIDE}/{_LAUNCHER}"),
@@ -201,6 +202,7 @@ def build_environment(threads: int) -> dict[str, str]:
         "MPLBACKEND": "Agg",
         "PYTHONNOUSERSITE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PIP_NO_INDEX": "1",
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
         "LOKY_MAX_CPU_COUNT": str(threads),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MESSAGE_BYTES = 1 << 17
+FOLDERS = 3  # that a program can write to, and that the launcher hands over
 _FIRST_FREE = 5  # the box has its streams, the control socket and the filter below
 _IMPORT_SECONDS, _ANSWER_SECONDS = 120.0, 10.0
 _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
@@ -328,9 +329,9 @@ class Keeper:
 
     @staticmethod
     def _welcome(control: socket.socket, report: Report, folders: list[int]) -> None:
-        text, fds = receive(control, 64, 2)
+        text, fds = receive(control, 64, FOLDERS)
         folders += fds
-        if text and len(fds) == 2:
+        if text and len(fds) == FOLDERS:
             report.start_ns = marshal.loads(text)  # noqa: S302 - sent before the program ran
             report.launched = True
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from reward_server.model import Instrumented, Limits, Milestone
 
-WORK, TEMPORARY = "/box", "/tmp"  # noqa: S108 - paths inside the box
+WORK, TEMPORARY, SHARED = "/box", "/tmp", "/dev/shm"  # noqa: S108 - paths inside the box
 ARTIFACT = "submission.csv"
 _FILE = "solution.py"
 _FORMAT = 2  # read by whatever Python the box has
@@ -30,7 +30,7 @@ def pack(
     content = {
         "code": instrumented.program.code,
         "file": f"{WORK}/{_FILE}",
-        "folders": [WORK, TEMPORARY],
+        "folders": [WORK, TEMPORARY, SHARED],
         "limits": rlimits,
         "places": places,
         "name": f"_{secrets.token_hex(16)}",

@@ -23,11 +23,14 @@ from reward_server.model import (
 )
 from reward_server.sandbox.base import Capacity
 from reward_server.sandbox.bubblewrap import BubblewrapSandbox
+from reward_server.sandbox.cgroups import V1Group, V2Group
 from reward_server.sandbox.docker import DockerSandbox
 from tests.conftest import IMAGE, SANDBOXES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+
+    import pytest
 
     from reward_server.model import Execution
     from reward_server.sandbox.base import Sandbox
@@ -172,3 +175,37 @@ def own_groups() -> set[str]:
     """Return the cgroup folders that belong to this process."""
     root, pattern = Path("/sys/fs/cgroup"), f"reward_server/{os.getpid()}-*"
     return {str(path) for path in (*root.glob(pattern), *root.glob(f"*/{pattern}"))}
+
+
+async def account_of(sandbox: Sandbox, public: Path) -> int:
+    """Return whom the host takes a program for."""
+    mark = unique("account")
+    async with started(sandbox, public) as bench:
+        run = asyncio.create_task(bench.run(sleeper(mark), task_id=mark))
+        await until_asleep(mark)
+        (process,) = (p for p in psutil.process_iter() if _name(p) == mark)
+        account: int = process.uids().real
+        process.kill()
+        await run
+        return account
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return (process.cmdline() or [""])[0]
+    except psutil.Error:
+        return ""
+
+
+def unlimit_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no group limit the number of processes."""
+    for group in (V1Group, V2Group):
+        monkeypatch.setattr(group, "limit", _without_process_limit(group.limit))
+
+
+def _without_process_limit(limit: Callable[..., None]) -> Callable[..., None]:
+    def changed(self: Any, memory_bytes: int, processes: int) -> None:  # noqa: ANN401
+        del processes
+        limit(self, memory_bytes, 10_000)
+
+    return changed

@@ -81,3 +81,28 @@ try:
 except OSError:
     print("REFUSED")
 """
+
+FORKS = """
+import os, time
+count = 0
+for _ in range(40):
+    try:
+        if os.fork() == 0:
+            time.sleep(30)
+            os._exit(0)
+        count += 1
+    except OSError:
+        break
+print(count)
+"""
+
+LATE = """
+import os, time
+open("submission.csv", "w").write("early")
+if os.fork() == 0:
+    os.setsid()
+    for fd in range(3):
+        os.close(fd)
+    time.sleep(2)
+    open("submission.csv", "w").write("late")
+"""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from boxes import docker, started
-from probes import CONNECT, POSTURE, SYSTEM_CALLS, WRITE_PUBLIC
+from probes import CONNECT, FORKS, LATE, POSTURE, SYSTEM_CALLS, WRITE_PUBLIC
 
 from reward_server.sandbox import docker as module
 from reward_server.sandbox import docker_engine
@@ -31,19 +31,6 @@ if TYPE_CHECKING:
 
 PRLIMIT = {"x86_64": 302, "aarch64": 261}[platform.machine()]
 ALLOW_ALL = struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)
-FORKS = """
-import os, time
-count = 0
-for _ in range(40):
-    try:
-        if os.fork() == 0:
-            time.sleep(30)
-            os._exit(0)
-        count += 1
-    except OSError:
-        break
-print(count)
-"""
 EATS = "x = bytearray(200 << 20); x[::4096] = bytes(len(x[::4096])); print(len(x))"
 FILLS = """
 import os
@@ -222,3 +209,11 @@ async def test_the_probe_of_the_wardens_memory(
     assert await say(code, own_public) == ""
     replace_inside("warden.py", "_control(_SET_DUMPABLE, 0)", "_control(_SET_DUMPABLE, 1)")
     assert int(await say(code, own_public)) > 3
+
+
+async def test_the_probe_of_what_outlives_the_program(
+    own_public: Path, replace_inside: Callable[[str, str, str], None]
+) -> None:
+    assert (await run(LATE, own_public)).artifact == b"early"
+    replace_inside("warden.py", "os.kill(-1, signal.SIGKILL)", "pass")
+    assert (await run(LATE, own_public)).artifact == b"late"

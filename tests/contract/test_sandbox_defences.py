@@ -12,11 +12,22 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from boxes import bubblewrap, living, sleeper, started, unique, until_asleep, until_gone
-from probes import CONNECT, POSTURE, SYSTEM_CALLS, WRITE_PUBLIC
+from boxes import (
+    FIRST_UID,
+    account_of,
+    bubblewrap,
+    living,
+    sleeper,
+    started,
+    unique,
+    unlimit_processes,
+    until_asleep,
+    until_gone,
+)
+from probes import CONNECT, FORKS, LATE, POSTURE, SYSTEM_CALLS, WRITE_PUBLIC
 
 from reward_server.sandbox import bubblewrap as module
-from reward_server.sandbox import command, keeper
+from reward_server.sandbox import cgroups, command, keeper, slot
 from reward_server.sandbox.seccomp import denied_calls
 
 if TYPE_CHECKING:
@@ -28,6 +39,7 @@ if TYPE_CHECKING:
 
 ALLOW_ALL = struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)
 SHARED_NETWORK = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
+SHARED_PROCESSES = ["--unshare-user", "--unshare-ipc", "--unshare-net", "--unshare-uts"]
 
 
 @pytest.fixture
@@ -58,6 +70,12 @@ def without(arguments: list[str], *parts: str) -> list[str]:
     raise AssertionError(parts)
 
 
+def sharing(arguments: list[str], spaces: list[str]) -> list[str]:
+    """Return the command line with these spaces of its own instead of all."""
+    place = arguments.index("--unshare-all")
+    return [*arguments[:place], *spaces, *arguments[place + 1 :]]
+
+
 async def say(code: str, public: Path) -> str:
     async with started(bubblewrap(1), public) as bench:
         return await bench.says(code)
@@ -67,13 +85,7 @@ async def test_the_network_probe(own_public: Path, change_command: Change) -> No
     with socket.create_server(("127.0.0.1", 0)) as server:
         probe = CONNECT.format(port=server.getsockname()[1])
         assert await say(probe, own_public) == "REFUSED\n"
-        change_command(
-            lambda arguments: [
-                part
-                for word in arguments
-                for part in (SHARED_NETWORK if word == "--unshare-all" else [word])
-            ]
-        )
+        change_command(lambda arguments: sharing(arguments, SHARED_NETWORK))
         assert await say(probe, own_public) == "CONNECTED\n"
         interfaces = json.loads(await say(POSTURE, own_public))["interfaces"]
         assert interfaces == [name for _, name in socket.if_nameindex()]
@@ -185,3 +197,54 @@ def test_the_link_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         os.close(descriptor)
     finally:
         os.close(folder)
+
+
+@pytest.fixture
+def change_keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Have keepers started from a script in which one text is another."""
+
+    def change(old: str, new: str) -> None:
+        text = slot._KEEPER.read_text()
+        assert old in text
+        script = tmp_path / "keeper.py"
+        script.write_text(text.replace(old, new))
+        monkeypatch.setattr(slot, "_KEEPER", script)
+
+    return change
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has nothing to drop")
+async def test_the_account_probe(
+    own_public: Path, change_keeper: Callable[[str, str], None]
+) -> None:
+    """Seen from outside, a program is the slot's account; without the drop it is root."""
+    assert await account_of(bubblewrap(1), own_public) == FIRST_UID
+    change_keeper('_drop(config["uid"])', "pass")
+    assert await account_of(bubblewrap(1), own_public) == 0
+
+
+async def test_the_probe_of_what_outlives_the_program(
+    own_public: Path, change_command: Change, change_keeper: Callable[[str, str], None]
+) -> None:
+    """Two defences stand behind each other: the space of processes, and the keeper as reaper."""
+
+    async def left() -> bytes | None:
+        async with started(bubblewrap(1), own_public) as bench:
+            return (await bench.run(LATE)).artifact
+
+    assert await left() == b"early"
+    change_command(lambda arguments: sharing(arguments, SHARED_PROCESSES))
+    assert await left() == b"early"
+    change_keeper("            _kill_children()\n            if pid", "            if pid")
+    assert await left() == b"late"
+
+
+@pytest.mark.skipif(bool(cgroups.missing_limits()), reason="no groups on this machine")
+async def test_the_process_limit_probe(own_public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def forked() -> int:
+        async with started(bubblewrap(1), own_public) as bench:
+            return int((await bench.run(FORKS, processes=16)).stdout_tail)
+
+    assert await forked() < 18  # of our own some are allowed for
+    unlimit_processes(monkeypatch)
+    assert await forked() == 40

@@ -100,7 +100,7 @@ def test_its_environment_is_ours_alone(posture: dict[str, Any]) -> None:
     assert own == {
         *("PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "LANG", "PWD", "MPLBACKEND"),
         *("PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE", "HF_HUB_OFFLINE"),
-        *("TRANSFORMERS_OFFLINE", "LOKY_MAX_CPU_COUNT"),
+        *("TRANSFORMERS_OFFLINE", "LOKY_MAX_CPU_COUNT", "PIP_NO_INDEX"),
         *(f"{pool}_NUM_THREADS" for pool in threads),
     }
     assert posture["environment"]["HOME"] == "/tmp"  # noqa: S108

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from reward_server.errors import SetupError
 from reward_server.preflight import look
 from reward_server.sandbox.cores import share, share_cores
-from reward_server.sandbox.docker_engine import find_engine
+from reward_server.sandbox.docker_engine import _pack, find_engine
 from reward_server.settings import BubblewrapSettings, DockerSettings, load_settings
 from reward_server.wiring import make_sandbox
 
@@ -84,3 +86,10 @@ def test_cores_and_devices_are_shared_out_evenly() -> None:
     assert [share_cores([4, 5, 6], slot, 2) for slot in range(2)] == [(4, 6), (5,)]
     assert [share_cores([4, 5], slot, 3) for slot in range(3)] == [(4,), (5,), (4,)]
     assert [share(["a"], slot, 2) for slot in range(2)] == [("a",), ()]
+
+
+def test_a_container_is_sent_a_plain_archive() -> None:
+    """A compressed one would be unpacked by whatever the image calls its unpacker (FS-13)."""
+    archive = io.BytesIO(_pack({"warden.py": b"pass"}))
+    with tarfile.open(fileobj=archive, mode="r:") as tar:
+        assert [(entry.name, entry.isreg()) for entry in tar] == [("warden.py", True)]

@@ -32,6 +32,7 @@ _RAISE_INTERFACE = 0x8914
 _USER = 1000
 _STAGE = "/stage"
 _FOLDERS = (("/box", "700"), ("/tmp", "1777"), ("/dev/shm", "1777"))  # noqa: S108 - the box's own
+_LEAST_INODES, _BYTES_PER_INODE = 4096, 4096
 _OWN = spaces.NO_SUID | spaces.NO_DEVICES
 
 
@@ -51,8 +52,9 @@ def _map_user():
 def _mount_folders(request):
     spaces.mount(None, "/", None, spaces.RECURSIVE | spaces.PRIVATE)
     spaces.mount("proc", "/proc", "proc", _OWN | spaces.NO_EXEC)
+    inodes = max(_LEAST_INODES, request["disk_bytes"] // _BYTES_PER_INODE)
     for folder, mode in _FOLDERS:
-        options = f"size={request['disk_bytes']},mode={mode}"
+        options = f"size={request['disk_bytes']},nr_inodes={inodes},mode={mode}"
         spaces.mount("tmpfs", folder, "tmpfs", _OWN, options)
     spaces.mount("tmpfs", "/workdir", "tmpfs", _OWN, "size=64k,mode=755")
     public = f"/workdir/{request['task_id']}/prepared/public"
@@ -74,6 +76,7 @@ def _be_warden(request, steps, done):
     _mount_folders(request)
     _raise_loopback()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # of what it does not handle it takes nothing
     spaces.give_up_rights(steps)
     spaces.set_dumpable(False)
     os.write(done, b"built")

@@ -248,9 +248,9 @@ class Run:
 
     def _welcome(self, box):
         """Take the start time and the folders that the launcher hands over."""
-        text, folders, _, _ = socket.recv_fds(box, 64, 2)
+        text, folders, _, _ = socket.recv_fds(box, 64, keeper.FOLDERS)
         self._folders += folders
-        if text and len(folders) == 2:
+        if text and len(folders) == keeper.FOLDERS:
             self.report.start_ns = marshal.loads(text)  # noqa: S302 - before the program ran
             self.report.launched = True
             self._relay.put(_STARTED)

@@ -1,0 +1,73 @@
+"""Processes of programs that are still there although their boxes should be gone.
+
+A process of a box lives in process spaces of its own: the kernel lists one number for it per
+space it is in. What stays between programs (keepers, `bwrap`, nurseries and zygotes, wardens of
+containers made ahead) lives in fewer, or is the first of its space.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.conftest import descendants
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.conftest import RunningServer
+
+_ACCOUNTS = range(61_000, 62_024)  # the slots' by default
+_STAYING_SPACES = {"zygote": 2, "bubblewrap": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    pid: int
+    parent: int
+    account: int
+    numbers: tuple[int, ...]
+    line: str
+
+
+def _processes() -> Iterator[_Process]:
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            lines = (entry / "status").read_text().splitlines()
+            line = (entry / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        status = dict(one.split(":", 1) for one in lines)
+        numbers = tuple(int(number) for number in status.get("NSpid", "0").split())
+        parent, account = int(status["PPid"]), int(status["Uid"].split()[0])
+        yield _Process(int(entry.name), parent, account, numbers, line)
+
+
+def box_processes(server: RunningServer, kind: str) -> list[str]:
+    """Return what is left of boxes: below the server, orphaned, or in a container."""
+    if kind == "docker":
+        return list(_in_containers())
+    below = set(descendants(server.pid))
+    accounts = _ACCOUNTS if os.geteuid() == 0 else [os.geteuid()]
+    return [
+        process.line
+        for process in _processes()
+        if len(process.numbers) > _STAYING_SPACES[kind]
+        and (process.pid in below or (process.parent == 1 and process.account in accounts))
+    ]
+
+
+def _in_containers() -> Iterator[str]:
+    """Find what is below a warden; a warden alone is waiting for its first program."""
+    found = {process.pid: process for process in _processes()}
+    for process in found.values():
+        above = found.get(process.parent)
+        while above is not None:
+            if "/inside/warden" in above.line:
+                yield process.line
+                break
+            above = found.get(above.parent)
