@@ -24,15 +24,16 @@ if TYPE_CHECKING:
     from boxes import Bench
 
 
-def example_plan(public: Path) -> Plan:
-    return Plan.of("task", str(public), (0, 0), (0,), LIMITS)
+def example_plan(public: Path, cores: tuple[int, ...] = (0,)) -> Plan:
+    return Plan.of("task", str(public), (0, 0), cores, LIMITS)
 
 
 async def test_the_engine_makes_what_the_table_says(container: Bench, api: Api) -> None:
     await container.run(DONE)
     seen = api.inspect_container((await ahead(container)).container)
     sandbox = container.sandbox
-    wanted = build_config(sandbox._kit, sandbox._slots[0].place, example_plan(container.public))
+    plan = example_plan(container.public, sandbox._shares[0])
+    wanted = build_config(sandbox._kit, sandbox._slots[0].place, plan)
     host, config = wanted.pop("HostConfig"), seen["Config"]
     differing = {
         key: (value, config.get(key))
