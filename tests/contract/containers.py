@@ -23,6 +23,8 @@ Api = Any  # the engine's library has no types
 async def sleeping(bench: Bench, mark: str) -> asyncio.Task[Execution]:
     run = asyncio.create_task(bench.run(sleeper(mark), task_id=mark))
     await until_asleep(mark)
+    for box in bench.sandbox._running:  # the server hears of it a little later than we see it
+        await box.started.wait()
     return run
 
 
