@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from server import running_server, temporary_folder
 
 from reward_server.sandbox import command
+from reward_server.sandbox.binary import find_bubblewrap
 from reward_server.sandbox.seccomp import build_filter
 
 if TYPE_CHECKING:
@@ -83,9 +84,12 @@ def bare_python(file: Path) -> Callable[[], None]:
 def bare_bubblewrap(file: Path) -> Callable[[], None]:
     """Return a runner of a file in the box the server makes, without the server."""
     interpreter = command.find_interpreter(ROOT / ".venv-sandbox")
-    binary = str(command.find_bubblewrap().path)
     sources = command.Sources(
-        binary, str(interpreter.environment), str(interpreter.base), str(file.parent)
+        str(find_bubblewrap().path),
+        environment=str(interpreter.environment),
+        base=str(interpreter.base),
+        inside=str(file.parent),
+        etc=str(file.parent),
     )
     line = command.build_command(sources, interpreter, TASK, str(file.parent), 64 << 20)
     line[-1] = f"{command.INSIDE}/{file.name}"

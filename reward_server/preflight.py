@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import platform
@@ -10,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from reward_server.errors import RewardServerError
+from reward_server.sandbox.binary import find_bubblewrap
 from reward_server.sandbox.cgroups import missing_limits
-from reward_server.sandbox.command import find_bubblewrap, find_interpreter
+from reward_server.sandbox.command import find_interpreter
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.settings import PREFIX, BubblewrapSettings, DockerSettings
 from reward_server.store.engine import parse_database_url
@@ -46,8 +48,8 @@ def look(settings: Settings) -> list[Finding]:
         "address": _address,
     }
     findings = [_finding(name, check, settings) for name, check in looks.items()]
-    limits = () if settings.sandbox.kind == "docker" else _limits()
-    return [*findings, *limits, *_slots(settings)]
+    own = () if settings.sandbox.kind == "docker" else (*_limits(), *_shared_files())
+    return [*findings, *own, *_slots(settings)]
 
 
 def _sandbox_looks(settings: Settings) -> dict[str, Callable[[Settings], str]]:
@@ -156,6 +158,18 @@ def _limits() -> Iterator[Finding]:
         yield Finding("limits on whole boxes", is_met=True, detail="memory, processes, cores")
     for text in missing:
         yield Finding("limits on whole boxes", is_met=True, detail=text, is_warning=True)
+
+
+def _shared_files() -> Iterator[Finding]:
+    """Say what programs that run at the same time can lock and watch together."""
+    shared = []
+    with contextlib.suppress(RewardServerError):  # said already
+        if not find_bubblewrap().has_overlays:
+            shared.append("all files (overlays need bwrap 0.11 and Linux 5.11)")
+    if os.geteuid() != 0:
+        shared.append("device nodes (own ones are root's to make)")
+    text = f"programs share {', '.join(shared)}" if shared else "no file is shared by two boxes"
+    yield Finding("files of boxes", is_met=True, detail=text, is_warning=bool(shared))
 
 
 def _slots(settings: Settings) -> Iterator[Finding]:

