@@ -126,7 +126,7 @@ def build_command(
         *("--disable-userns", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000"),
         *("--seccomp", "4"),
         *_tree(sources, interpreter, disk_bytes),
-        *("--ro-bind-try", "/proc/sys", "/proc/sys"),  # some switches are the box's own to turn
+        *("--remount-ro", "/proc"),  # some switches are the box's own to turn
         *sources.show(public, f"/workdir/{task_id}/prepared/public"),
         *("--remount-ro", "/", "--chdir", WORK),
         *("--", f"{ENVIRONMENT}/bin/python", f"{INSIDE}/{_LAUNCHER}"),

@@ -30,6 +30,7 @@ import time
 
 TYPE_CHECKING = False  # typing and dataclasses would double its memory
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 _MESSAGE_BYTES = 1 << 17
@@ -133,8 +134,25 @@ def _kill_children() -> None:
 
 
 def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
+    with open(path, "w", encoding="utf-8") as file:
         file.write(text)
+
+
+@contextlib.contextmanager
+def _first_to_go() -> Iterator[None]:
+    """Have what is started here taken before its keeper when memory runs out."""
+    path = "/proc/self/oom_score_adj"
+    try:
+        with open(path, encoding="utf-8") as file:
+            before = file.read()
+        _write(path, "1000")
+    except OSError:  # a host that forbids it must not fail the program
+        yield
+        return
+    try:
+        yield
+    finally:
+        _write(path, before)
 
 
 class _LostZygoteError(OSError):
@@ -154,7 +172,8 @@ class Bubblewrap:
         filter_end, filter_start = os.pipe()
         try:
             os.write(filter_start, self.filter)
-            self.child = _spawn(request["argv"], request["environment"], [*fds, filter_end])
+            with _first_to_go():
+                self.child = _spawn(request["argv"], request["environment"], [*fds, filter_end])
         finally:
             os.close(filter_start)
             os.close(filter_end)

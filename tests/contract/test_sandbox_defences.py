@@ -117,6 +117,7 @@ async def test_the_system_call_probe(own_public: Path, monkeypatch: pytest.Monke
         (("--uid", "1000", "--gid", "1000"), lambda posture: posture["ids"][0] != [1000] * 3),
         (("--remount-ro", "/"), lambda posture: "/" in posture["writable"]),
         (("--remount-ro", "/dev"), lambda posture: "/dev" in posture["writable"]),
+        (("--remount-ro", "/proc"), lambda posture: "rw" in posture["mounts"]["/proc"]),
         (("--new-session",), lambda posture: posture["session"][0] == 0),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",

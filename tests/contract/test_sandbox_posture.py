@@ -131,6 +131,10 @@ def test_its_limits_are_those_it_was_given(posture: dict[str, Any]) -> None:
     assert posture["limits"] == {"core": [0, 0], "open files": [LIMITS.open_files] * 2}
 
 
+async def test_it_is_the_first_to_go_when_memory_runs_out(bench: Bench) -> None:
+    assert await bench.says("print(open('/proc/self/oom_score_adj').read())") == "1000\n\n"
+
+
 async def attempts(bench: Bench, calls: dict[str, tuple[int, list[int]]]) -> dict[str, str]:
     answers: dict[str, str] = json.loads(await bench.says(SYSTEM_CALLS.format(calls=calls)))
     return answers
