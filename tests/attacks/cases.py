@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +34,8 @@ class Case:
     there is one, its answer is the one that counts. `error_in` names another end in one kind of
     sandbox. `prints` proves that the attack came to its end, `never_prints` that it was in vain.
     `alone` says why the outcome may depend on what else runs. Without cgroups some attacks end
-    under another name, and those that nothing but a cgroup ends are left out.
+    under another name, and those that nothing but a cgroup ends are left out; so are, for an
+    ordinary user, those that only root can do something about (SECURITY.md names them).
     """
 
     id: str
@@ -43,6 +45,7 @@ class Case:
     error_in: Mapping[str, str] = field(default_factory=dict)
     error_without_cgroups: str | None = None
     needs_cgroups: bool = False
+    needs_root: bool = False
     reward: str | None = None
     milestones: tuple[str, ...] | None = None
     prints: str | None = None
@@ -61,8 +64,14 @@ def load_cases(*, everything: bool = False) -> list[Case]:
     """Return the cases that can end on this machine, or all."""
     tables = [tomllib.loads(file.read_text())["case"] for file in sorted(HERE.glob("*.toml"))]
     cases = [Case(**case) for table in tables for case in table]
-    is_unlimited = bool(missing_limits()) and not everything
-    return [case for case in cases if not (case.needs_cgroups and is_unlimited)]
+    if everything:
+        return cases
+    is_unlimited, is_ordinary = bool(missing_limits()), os.geteuid() != 0
+    return [
+        case
+        for case in cases
+        if not (case.needs_cgroups and is_unlimited) and not (case.needs_root and is_ordinary)
+    ]
 
 
 def score(client: httpx.Client, program: str, **fields: object) -> dict[str, Any]:
