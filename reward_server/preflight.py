@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 from reward_server.errors import RewardServerError
 from reward_server.sandbox.cgroups import missing_limits
 from reward_server.sandbox.command import find_bubblewrap, find_interpreter
+from reward_server.sandbox.docker_posture import refuse_odd_path
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.settings import PREFIX, BubblewrapSettings, DockerSettings
 from reward_server.store.engine import parse_database_url
@@ -60,17 +61,18 @@ def _sandbox_looks(settings: Settings) -> dict[str, Callable[[Settings], str]]:
                 "programs' packages": lambda _: str(find_interpreter(environment).python),
             }
         case DockerSettings():
-            return {"container engine": lambda _: _engine(chosen)}
+            return {"container engine": lambda found: _engine(found, chosen)}
         case never:
             assert_never(never)
 
 
-def _engine(chosen: DockerSettings) -> str:
+def _engine(settings: Settings, chosen: DockerSettings) -> str:
     if importlib.util.find_spec("docker") is None:
         message = "its library is not installed: pip install 'reward-server[docker]'"
         raise OSError(message)
     from reward_server.sandbox.docker_engine import describe  # noqa: PLC0415 - wants the library
 
+    refuse_odd_path(chosen.host_data_dir or settings.data_dir.absolute())
     return describe(chosen.engine, chosen.image)
 
 

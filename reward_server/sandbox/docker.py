@@ -117,10 +117,11 @@ class DockerSandbox:
         try:
             await self._engine.remove_stale(_STALE_SECONDS)
             image = await self._engine.find_image(self._image)
-            inside = await self._engine.place_inside(image)
+            layers = await self._engine.place_inside(image)
+            await self._engine.remove_others(layers)
         except EngineError as error:
             raise SetupError(explain(error, self._image)) from error
-        self._kit = Kit(image, secrets.token_hex(8), inside, self._runtime)
+        self._kit = Kit(image, secrets.token_hex(8), layers, self._runtime)
         self.box = Box("docker", f"{self._image}@{image[:23]}")
         for index in range(len(self._shares)):
             place = Place(self._first_uid + index, share(self._gpus, index, len(self._shares)))
@@ -226,11 +227,20 @@ class DockerSandbox:
     async def _open(self, slot: DockerSlot, plan: Plan) -> DockerBox:
         self._refuse_if_closed()
         try:
-            return await slot.take(plan)
+            return await self._take(slot, plan)
         except EngineError as error:
             log.error("a container did not start: %s", error)  # noqa: TRY400 - no news in a trace
             message = "the box could not be started"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
+
+    async def _take(self, slot: DockerSlot, plan: Plan) -> DockerBox:
+        """Take a container; what it is laid over is put back if somebody has tidied it away."""
+        try:
+            return await slot.take(plan)
+        except EngineError as error:
+            log.warning("a container did not start and is tried again: %s", error)
+            await self._engine.place_inside(self._kit.image)
+            return await slot.take(plan)
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
