@@ -47,8 +47,7 @@ def look(settings: Settings) -> list[Finding]:
         "address": _address,
     }
     findings = [_finding(name, check, settings) for name, check in looks.items()]
-    limits = () if settings.sandbox.kind == "docker" else _limits()
-    return [*findings, *limits, *_slots(settings)]
+    return [*findings, *_sandbox_findings(settings), *_slots(settings)]
 
 
 def _sandbox_looks(settings: Settings) -> dict[str, Callable[[Settings], str]]:
@@ -61,19 +60,39 @@ def _sandbox_looks(settings: Settings) -> dict[str, Callable[[Settings], str]]:
                 "programs' packages": lambda _: str(find_interpreter(environment).python),
             }
         case DockerSettings():
-            return {"container engine": lambda found: _engine(found, chosen)}
+            return {}
         case never:
             assert_never(never)
 
 
-def _engine(settings: Settings, chosen: DockerSettings) -> str:
+def _sandbox_findings(settings: Settings) -> Iterator[Finding]:
+    chosen = settings.sandbox
+    match chosen:
+        case BubblewrapSettings():
+            yield from _limits()
+        case DockerSettings():
+            yield from _engine(settings, chosen)
+        case never:
+            assert_never(never)
+
+
+def _engine(settings: Settings, chosen: DockerSettings) -> Iterator[Finding]:
+    name = "container engine"
     if importlib.util.find_spec("docker") is None:
         message = "its library is not installed: pip install 'reward-server[docker]'"
-        raise OSError(message)
+        yield Finding(name, is_met=False, detail=message)
+        return
     from reward_server.sandbox.docker_engine import describe  # noqa: PLC0415 - wants the library
 
-    refuse_odd_path(chosen.host_data_dir or settings.data_dir.absolute())
-    return describe(chosen.engine, chosen.image)
+    try:
+        refuse_odd_path(chosen.host_data_dir or settings.data_dir.absolute())
+        text, reservation = describe(chosen.engine, chosen.image, chosen.runtime)
+    except (RewardServerError, OSError) as error:
+        yield Finding(name, is_met=False, detail=str(error))
+        return
+    yield Finding(name, is_met=True, detail=text)
+    if reservation is not None:
+        yield Finding("container runtime", is_met=True, detail=reservation, is_warning=True)
 
 
 def _finding(name: str, check: Callable[[Settings], str], settings: Settings) -> Finding:

@@ -115,6 +115,7 @@ class DockerSandbox:
         """
         self._seccomp = build_filter()
         try:
+            await self._engine.look_at_runtime(self._runtime)
             await self._engine.remove_stale(_STALE_SECONDS)
             image = await self._engine.find_image(self._image)
             layers = await self._engine.place_inside(image)

@@ -23,7 +23,7 @@ import docker
 from docker import errors
 
 from reward_server.errors import SetupError
-from reward_server.sandbox import docker_volumes
+from reward_server.sandbox import docker_runc, docker_volumes
 from reward_server.sandbox.docker_posture import LABEL
 
 if TYPE_CHECKING:
@@ -101,6 +101,14 @@ class Engine:
         """Return the immutable identity of an image that must be there already."""
         found = await self.call(lambda api: api.inspect_image(name))
         return str(found["Id"])
+
+    async def look_at_runtime(self, runtime: str | None) -> None:
+        """Make sure that no way out of its containers is known.
+
+        Raises:
+            SetupError: when one is.
+        """
+        await self.call(lambda api: _look_at_runtime(api, runtime))
 
     async def place_inside(self, image: str) -> Layers:
         """Have a volume with the warden's code, and return where the engine finds it."""
@@ -182,18 +190,23 @@ def explain(error: EngineError, image: str) -> str:
     )
 
 
-def describe(url: str | None, image: str) -> str:
-    """Return what an engine and its image are.
+def describe(url: str | None, image: str, runtime: str | None = None) -> tuple[str, str | None]:
+    """Return what an engine and its image are, and a reservation about it if there is one.
 
     Raises:
-        SetupError: when there is no engine or no image; the text names the remedy.
+        SetupError: when there is no engine, no image or no safe runtime; the text names the remedy.
     """
     try:
         with _own_errors(), contextlib.closing(make_client(url)) as client:
             version, found = client.version()["Version"], client.inspect_image(image)["Id"]
+            reservation = _look_at_runtime(client, runtime)
     except EngineError as error:
         raise SetupError(explain(error, image)) from error
-    return f"{version}, {image}@{found[:23]}"
+    return f"{version}, {image}@{found[:23]}", reservation
+
+
+def _look_at_runtime(api: Any, runtime: str | None) -> str | None:  # noqa: ANN401
+    return docker_runc.look(api.version(), runtime or api.info().get("DefaultRuntime", ""))
 
 
 def find_engine(url: str | None) -> str:
