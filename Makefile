@@ -38,7 +38,7 @@ demo: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## score a handful of programs and
 bench: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## measure the walk against bare processes
 	@$(VENV)/bin/python benchmarks/walk.py --rounds $(ROUNDS)
 
-images:  ## build the image programs run in (IMAGES=gpu; without a registry: IMAGES="--debootstrap cpu")
+images:  ## build the image programs run in (IMAGES=gpu, IMAGES=server; without a registry: IMAGES="--debootstrap cpu")
 	@PYTHON="$(PYTHON)" sandbox_images/build $(IMAGES)
 
 lock:  ## write the versions of the programs' packages anew

@@ -1,9 +1,9 @@
 """Many small programs in a row through one server, which must not grow by any of them.
 
 Some print, some crash, some leave children behind, some write files, some run out of time. What
-the server holds (processes, mounts, cgroups, containers, temporary files, descriptors, memory)
-is compared with what it held after a warm-up; growth, or an answer that is not the expected one,
-is an exit code of 1.
+the server holds (processes, mounts, cgroups, containers, volumes, temporary files, descriptors,
+memory) is compared with what it held after a warm-up; growth, or an answer that is not the expected
+one, is an exit code of 1.
 
     .venv/bin/python benchmarks/soak.py [--programs 10000] [--kind bubblewrap]
 """

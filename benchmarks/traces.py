@@ -26,6 +26,7 @@ class Traces:
     mounts: int
     groups: int
     containers: int
+    volumes: int
     files: int
     descriptors: int
     server_bytes: int
@@ -56,7 +57,8 @@ def take(server: int, temporary: Path, *, with_containers: bool) -> Traces:
         processes=len({str(pid) for pid in family} | members),
         mounts=_count_mounts((server, *keepers), temporary.parent),
         groups=len(groups),
-        containers=_count_containers() if with_containers else 0,
+        containers=_count("ps", "--all") if with_containers else 0,
+        volumes=_count("volume", "ls") if with_containers else 0,
         files=sum(1 for _ in temporary.rglob("*")),
         descriptors=sum(len([*Path(f"/proc/{pid}/fd").iterdir()]) for pid in (server, *keepers)),
         server_bytes=_resident(server),
@@ -104,7 +106,8 @@ def _text(file: Path) -> str:
         return ""
 
 
-def _count_containers() -> int:
-    line = ["docker", "ps", "--all", "--quiet"]
+def _count(*question: str) -> int:
+    """Count what the engine lists."""
+    line = ["docker", *question, "--quiet"]
     done = subprocess.run(line, capture_output=True, text=True, check=True)
     return len(done.stdout.split())

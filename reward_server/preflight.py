@@ -14,6 +14,7 @@ from reward_server.errors import RewardServerError
 from reward_server.sandbox.binary import find_bubblewrap
 from reward_server.sandbox.cgroups import missing_limits
 from reward_server.sandbox.command import find_interpreter
+from reward_server.sandbox.docker_posture import refuse_odd_path
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.settings import PREFIX, BubblewrapSettings, DockerSettings
 from reward_server.store.engine import parse_database_url
@@ -48,8 +49,7 @@ def look(settings: Settings) -> list[Finding]:
         "address": _address,
     }
     findings = [_finding(name, check, settings) for name, check in looks.items()]
-    own = () if settings.sandbox.kind == "docker" else (*_limits(), *_shared_files())
-    return [*findings, *own, *_slots(settings)]
+    return [*findings, *_sandbox_findings(settings), *_slots(settings)]
 
 
 def _sandbox_looks(settings: Settings) -> dict[str, Callable[[Settings], str]]:
@@ -62,18 +62,40 @@ def _sandbox_looks(settings: Settings) -> dict[str, Callable[[Settings], str]]:
                 "programs' packages": lambda _: str(find_interpreter(environment).python),
             }
         case DockerSettings():
-            return {"container engine": lambda _: _engine(chosen)}
+            return {}
         case never:
             assert_never(never)
 
 
-def _engine(chosen: DockerSettings) -> str:
+def _sandbox_findings(settings: Settings) -> Iterator[Finding]:
+    chosen = settings.sandbox
+    match chosen:
+        case BubblewrapSettings():
+            yield from _limits()
+            yield from _shared_files()
+        case DockerSettings():
+            yield from _engine(settings, chosen)
+        case never:
+            assert_never(never)
+
+
+def _engine(settings: Settings, chosen: DockerSettings) -> Iterator[Finding]:
+    name = "container engine"
     if importlib.util.find_spec("docker") is None:
         message = "its library is not installed: pip install 'reward-server[docker]'"
-        raise OSError(message)
+        yield Finding(name, is_met=False, detail=message)
+        return
     from reward_server.sandbox.docker_engine import describe  # noqa: PLC0415 - wants the library
 
-    return describe(chosen.engine, chosen.image)
+    try:
+        refuse_odd_path(chosen.host_data_dir or settings.data_dir.absolute())
+        text, reservation = describe(chosen.engine, chosen.image, chosen.runtime)
+    except (RewardServerError, OSError) as error:
+        yield Finding(name, is_met=False, detail=str(error))
+        return
+    yield Finding(name, is_met=True, detail=text)
+    if reservation is not None:
+        yield Finding("container runtime", is_met=True, detail=reservation, is_warning=True)
 
 
 def _finding(name: str, check: Callable[[Settings], str], settings: Settings) -> Finding:

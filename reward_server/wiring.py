@@ -19,6 +19,7 @@ from reward_server.pipeline import Rooms
 from reward_server.reward.paper import PaperScheme
 from reward_server.sandbox.base import Capacity
 from reward_server.sandbox.bubblewrap import BubblewrapSandbox
+from reward_server.sandbox.docker_posture import refuse_odd_path
 from reward_server.settings import BubblewrapSettings, DockerSettings
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
@@ -125,13 +126,14 @@ def _make_docker(settings: Settings, chosen: DockerSettings) -> Sandbox:
     """Return the docker sandbox, whose library is there only where it is asked for.
 
     Raises:
-        SetupError: when the library is not installed.
+        SetupError: when the library is not installed, or data lies where it cannot be mounted.
     """
     try:
         from reward_server.sandbox.docker import DockerSandbox  # noqa: PLC0415
     except ModuleNotFoundError as error:
         message = "the docker sandbox needs its library: pip install 'reward-server[docker]'"
         raise SetupError(message) from error
+    refuse_odd_path(_on_the_host(settings.data_dir, settings.data_dir, chosen.host_data_dir))
     return DockerSandbox(
         chosen.image,
         make_capacity(settings),

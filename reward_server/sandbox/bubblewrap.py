@@ -36,14 +36,13 @@ from reward_server.sandbox.cores import share_cores
 from reward_server.sandbox.imports import PackageGuess
 from reward_server.sandbox.keeper import Report
 from reward_server.sandbox.leases import Lease, Leases
-from reward_server.sandbox.markers import count_earned
-from reward_server.sandbox.output import Output
+from reward_server.sandbox.output import Output, PipedOutput
 from reward_server.sandbox.payload import ARTIFACT, pack
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.sandbox.slot import Slot
 from reward_server.sandbox.staging import stage
 from reward_server.sandbox.stall import Progress, StallWatch
-from reward_server.sandbox.verdict import Evidence, judge
+from reward_server.sandbox.telling import Told, tell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,7 +197,7 @@ class BubblewrapSandbox:
         slot.group.assign(lease.cores)
         slot.group.limit(limits.memory_bytes, limits.processes)
         account = Account(slot.group, lease.cores)
-        output = Output(instrumented, limits.output_bytes, slot.interrupt)
+        output = PipedOutput(instrumented, limits.output_bytes, slot.interrupt)
         watch = StallWatch(
             limits.stall_seconds,
             lambda: Progress(output.total_bytes, slot.cpu_seconds()),
@@ -221,11 +220,7 @@ class BubblewrapSandbox:
         finally:
             output.close()
         stalled_seconds = limits.stall_seconds if watch.stalled and report.killed else None
-        execution = self._tell(begun_ns, report, account, output, data, stalled_seconds)
-        pressure = execution.pressure
-        return replace(
-            execution, contended=pressure is not None and pressure > self._contended_above
-        )
+        return self._tell(begun_ns, report, account, output, data, stalled_seconds)
 
     def _tell(  # noqa: PLR0913, PLR0917 - one argument a witness
         self,
@@ -236,33 +231,22 @@ class BubblewrapSandbox:
         artifact: bytes | None,
         stalled_seconds: float | None,
     ) -> Execution:
-        counted, stderr = account.count(), output.error_tail()
+        counted = account.count()
         was_ended = output.exceeded or stalled_seconds is not None
-        self._check_ours(report, counted, stderr, was_ended=was_ended)
-        cpu_seconds = counted.cpu_seconds or report.cpu_seconds
-        evidence = Evidence(
-            exit_code=report.status,
-            timed_out=report.timed_out,
-            output_exceeded=output.exceeded,
-            oom_kills=counted.oom_kills,
-            processes_refused=counted.processes_refused,
-            disk_full=report.disk_full,
-            artifact=report.artifact,
-            stalled_seconds=stalled_seconds,
-        )
-        return Execution(
-            box=self.box,
-            failure=judge(evidence),
-            milestones=count_earned(output.scanner.reached, output.tokens),
-            artifact=artifact,
-            exit_code=report.status,
+        self._check_ours(report, counted, output.err.text(), was_ended=was_ended)
+        seen = {
+            "cpu_seconds": counted.cpu_seconds or report.cpu_seconds,
+            "peak_memory_bytes": counted.peak_memory_bytes or report.peak_memory_bytes,
+            "oom_kills": counted.oom_kills,
+            "processes_refused": counted.processes_refused,
+        }
+        told = Told(**{**vars(report), **seen})
+        pressure = account.pressure(told.cpu_seconds, was_full=counted.memory_refused > 0)
+        return replace(
+            tell(self.box, told, output, artifact, stalled_seconds),
             boot_seconds=(report.start_ns - begun_ns) / 1e9,
-            duration_seconds=(report.end_ns - report.start_ns) / 1e9,
-            cpu_seconds=cpu_seconds,
-            peak_memory_bytes=counted.peak_memory_bytes or report.peak_memory_bytes,
-            stdout_tail=output.out.text(),
-            stderr_tail=stderr,
-            pressure=account.pressure(cpu_seconds, was_full=counted.memory_refused > 0),
+            pressure=pressure,
+            contended=pressure is not None and pressure > self._contended_above,
         )
 
     def _request(

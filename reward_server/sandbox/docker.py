@@ -24,23 +24,22 @@ from reward_server.model import (
 )
 from reward_server.sandbox.command import ENVIRONMENT, INSIDE
 from reward_server.sandbox.cores import share, share_cores
-from reward_server.sandbox.docker_box import DockerBox, Told
 from reward_server.sandbox.docker_engine import Engine, EngineError, explain
 from reward_server.sandbox.docker_pool import DockerSlot
 from reward_server.sandbox.docker_posture import Kit, Place, Plan, build_config, program_environment
 from reward_server.sandbox.leases import Leases
-from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
+from reward_server.sandbox.output import Output
 from reward_server.sandbox.payload import ARTIFACT, pack
 from reward_server.sandbox.pressure import Barometer, lost_share
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.sandbox.stall import Progress, StallWatch
-from reward_server.sandbox.streams import Tail
-from reward_server.sandbox.verdict import Evidence, judge
+from reward_server.sandbox.telling import Told, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from reward_server.sandbox.base import Capacity
+    from reward_server.sandbox.docker_box import DockerBox
 
 log = logging.getLogger(__name__)
 
@@ -48,30 +47,7 @@ _BOOT_SECONDS = 30.0
 _GRACE_SECONDS = 15.0
 _STALE_SECONDS = 120.0
 _EVIDENCE_SECONDS = 2.0
-_TAIL_BYTES = 1 << 15
 _KILLED = 137
-
-
-class _Output:
-    """The two streams of one run, and the milestones that come with the second."""
-
-    def __init__(self, instrumented: Instrumented, most_bytes: int) -> None:
-        self.tokens = make_tokens({marker.milestone for marker in instrumented.markers})
-        self.scanner = MarkerScanner(self.tokens)
-        self.on_excess: Callable[[], object] = bool
-        self.out = Tail(_TAIL_BYTES, most_bytes, self._end_early)
-        self.err = Tail(_TAIL_BYTES, most_bytes, self._end_early, self.scanner.feed)
-
-    def _end_early(self) -> None:
-        self.on_excess()
-
-    @property
-    def exceeded(self) -> bool:
-        return self.out.exceeded or self.err.exceeded
-
-    @property
-    def total_bytes(self) -> int:
-        return self.out.total_bytes + self.err.total_bytes
 
 
 class DockerSandbox:
@@ -115,12 +91,14 @@ class DockerSandbox:
         """
         self._seccomp = build_filter()
         try:
+            await self._engine.look_at_runtime(self._runtime)
             await self._engine.remove_stale(_STALE_SECONDS)
             image = await self._engine.find_image(self._image)
-            inside = await self._engine.place_inside(image)
+            layers = await self._engine.place_inside(image)
+            await self._engine.remove_others(layers)
         except EngineError as error:
             raise SetupError(explain(error, self._image)) from error
-        self._kit = Kit(image, secrets.token_hex(8), inside, self._runtime)
+        self._kit = Kit(image, secrets.token_hex(8), layers, self._runtime)
         self.box = Box("docker", f"{self._image}@{image[:23]}")
         for index in range(len(self._shares)):
             place = Place(self._first_uid + index, share(self._gpus, index, len(self._shares)))
@@ -201,7 +179,7 @@ class DockerSandbox:
         barometer = Barometer(None, plan.cores)
         calm = barometer.read()
         try:
-            output = _Output(instrumented, limits.output_bytes)
+            output = Output(instrumented, limits.output_bytes)
             request = self._request(plan.cores, instrumented, output, limits)
             watch = StallWatch(
                 limits.stall_seconds,
@@ -215,7 +193,7 @@ class DockerSandbox:
             self._running.discard(box)
             await asyncio.shield(self._spawn(_remove(box)))
         stalled_seconds = limits.stall_seconds if watch.stalled and told.killed else None
-        execution = self._tell(told, box, output, stalled_seconds)
+        execution = tell(self.box, told, output, bytes(box.artifact), stalled_seconds)
         return replace(
             execution,
             boot_seconds=(started or begun) - begun,
@@ -226,11 +204,20 @@ class DockerSandbox:
     async def _open(self, slot: DockerSlot, plan: Plan) -> DockerBox:
         self._refuse_if_closed()
         try:
-            return await slot.take(plan)
+            return await self._take(slot, plan)
         except EngineError as error:
             log.error("a container did not start: %s", error)  # noqa: TRY400 - no news in a trace
             message = "the box could not be started"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
+
+    async def _take(self, slot: DockerSlot, plan: Plan) -> DockerBox:
+        """Take a container; what it is laid over is put back if somebody has tidied it away."""
+        try:
+            return await slot.take(plan)
+        except EngineError as error:
+            log.warning("a container did not start and is tried again: %s", error)
+            await self._engine.place_inside(self._kit.image)
+            return await slot.take(plan)
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
@@ -241,7 +228,7 @@ class DockerSandbox:
         self,
         cores: tuple[int, ...],
         instrumented: Instrumented,
-        output: _Output,
+        output: Output,
         limits: Limits,
     ) -> dict[str, Any]:
         return {
@@ -257,7 +244,7 @@ class DockerSandbox:
         }
 
     async def _converse(
-        self, box: DockerBox, request: dict[str, Any], output: _Output, limits: Limits
+        self, box: DockerBox, request: dict[str, Any], output: Output, limits: Limits
     ) -> tuple[Told, float | None]:
         """Have the box run its program; where it falls silent, find out why."""
         run = asyncio.create_task(box.run(request, output.out, output.err))
@@ -282,7 +269,7 @@ class DockerSandbox:
         return told, started
 
     async def _find_out(
-        self, box: DockerBox, output: _Output, started: float | None, *, is_overdue: bool
+        self, box: DockerBox, output: Output, started: float | None, *, is_overdue: bool
     ) -> Told:
         """Tell from the engine's account how a box ended that made no report.
 
@@ -322,32 +309,6 @@ class DockerSandbox:
                         break
                     await asyncio.sleep(0.1)
         return state
-
-    def _tell(
-        self, told: Told, box: DockerBox, output: _Output, stalled_seconds: float | None
-    ) -> Execution:
-        evidence = Evidence(
-            exit_code=told.status,
-            timed_out=told.timed_out,
-            output_exceeded=output.exceeded,
-            oom_kills=told.oom_kills,
-            processes_refused=told.processes_refused,
-            disk_full=told.disk_full,
-            artifact=told.artifact,
-            stalled_seconds=stalled_seconds,
-        )
-        return Execution(
-            box=self.box,
-            failure=judge(evidence),
-            milestones=count_earned(output.scanner.reached, output.tokens),
-            artifact=bytes(box.artifact) if told.artifact == "file" else None,
-            exit_code=told.status,
-            duration_seconds=(told.end_ns - told.start_ns) / 1e9,
-            cpu_seconds=told.cpu_seconds,
-            peak_memory_bytes=told.peak_memory_bytes,
-            stdout_tail=output.out.text(),
-            stderr_tail=output.err.text(output.scanner.finish()),
-        )
 
     async def aclose(self) -> None:
         """Kill every box and stop."""

@@ -7,10 +7,10 @@ import contextlib
 import json
 import marshal
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reward_server.sandbox.docker_engine import EngineError
+from reward_server.sandbox.telling import Told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,24 +22,6 @@ _READY, _STARTED, _OUT, _ERR, _ARTIFACT, _BEAT, _REPORT = b"RS12ABE"
 _BOOT_SECONDS = 60.0
 _COMPLAINT_BYTES = 1 << 14
 _FORMAT = 2  # read by whatever Python the image has
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What the warden saw of one run; times are those of the box's own clock."""
-
-    launched: bool
-    start_ns: int
-    end_ns: int
-    status: int
-    timed_out: bool
-    killed: bool
-    cpu_seconds: float
-    peak_memory_bytes: int
-    disk_full: bool
-    artifact: str
-    oom_kills: int
-    processes_refused: int
 
 
 class DockerBox:

@@ -12,26 +12,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import io
 import os
 import socket
-import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import docker
 from docker import errors
 
 from reward_server.errors import SetupError
-from reward_server.sandbox.command import INSIDE
+from reward_server.sandbox import docker_runc, docker_volumes
 from reward_server.sandbox.docker_posture import LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from reward_server.sandbox.docker_volumes import Layers
 
 T = TypeVar("T")
 
@@ -45,8 +43,6 @@ _ATTACH = (
     "Host: engine\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n\r\n"
 )
 _SETTING = "REWARD_SERVER_SANDBOX__"
-_INSIDE = Path(__file__).with_name("inside")
-_KEEPER = Path(__file__).with_name("keeper.py")
 
 
 class EngineError(Exception):
@@ -106,12 +102,21 @@ class Engine:
         found = await self.call(lambda api: api.inspect_image(name))
         return str(found["Id"])
 
-    async def place_inside(self, image: str) -> str:
-        """Have a volume with the warden's code, and return its name, which tells its content."""
-        files = _read_inside()
-        name = f"reward-server-inside-{_digest(files)}"
-        await self.call(lambda api: _fill_volume(api, image, name, files))
-        return name
+    async def look_at_runtime(self, runtime: str | None) -> None:
+        """Make sure that no way out of its containers is known.
+
+        Raises:
+            SetupError: when one is.
+        """
+        await self.call(lambda api: _look_at_runtime(api, runtime))
+
+    async def place_inside(self, image: str) -> Layers:
+        """Have a volume with the warden's code, and return where the engine finds it."""
+        return await self.call(lambda api: docker_volumes.place(api, image))
+
+    async def remove_others(self, layers: Layers) -> list[str]:
+        """Remove the volumes of other versions that nobody uses."""
+        return await self.call(lambda api: docker_volumes.remove_others(api, layers))
 
     async def create(self, config: dict[str, Any]) -> str:
         """Make a container and return its identity."""
@@ -160,7 +165,7 @@ class Engine:
                 raise
 
     async def remove_stale(self, older_than_seconds: float) -> list[str]:
-        """Remove containers of servers that are gone, whichever server they belonged to.
+        """Remove containers and volumes of servers that are gone, whichever they belonged to.
 
         A running container holds on to its server by its open input and ends without it, so only
         those that do not run can be stale; a living server removes its own within moments.
@@ -185,18 +190,23 @@ def explain(error: EngineError, image: str) -> str:
     )
 
 
-def describe(url: str | None, image: str) -> str:
-    """Return what an engine and its image are.
+def describe(url: str | None, image: str, runtime: str | None = None) -> tuple[str, str | None]:
+    """Return what an engine and its image are, and a reservation about it if there is one.
 
     Raises:
-        SetupError: when there is no engine or no image; the text names the remedy.
+        SetupError: when there is no engine, no image or no safe runtime; the text names the remedy.
     """
     try:
         with _own_errors(), contextlib.closing(make_client(url)) as client:
             version, found = client.version()["Version"], client.inspect_image(image)["Id"]
+            reservation = _look_at_runtime(client, runtime)
     except EngineError as error:
         raise SetupError(explain(error, image)) from error
-    return f"{version}, {image}@{found[:23]}"
+    return f"{version}, {image}@{found[:23]}", reservation
+
+
+def _look_at_runtime(api: Any, runtime: str | None) -> str | None:  # noqa: ANN401
+    return docker_runc.look(api.version(), runtime or api.info().get("DefaultRuntime", ""))
 
 
 def find_engine(url: str | None) -> str:
@@ -234,59 +244,6 @@ def make_client(url: str | None) -> Any:  # noqa: ANN401 - the library has no ty
     return client
 
 
-def _read_inside() -> dict[str, bytes]:
-    paths = [*sorted(_INSIDE.glob("*.py")), _KEEPER]
-    return {path.name: path.read_bytes() for path in paths}
-
-
-def _digest(files: dict[str, bytes]) -> str:
-    total = hashlib.sha256()
-    for name, content in files.items():
-        total.update(f"{name} {len(content)}\n".encode() + content)
-    return total.hexdigest()[:16]
-
-
-def _fill_volume(api: Any, image: str, name: str, files: dict[str, bytes]) -> None:  # noqa: ANN401
-    api.create_volume(name, labels={LABEL: "inside"})
-    mount = {"Type": "volume", "Source": name, "Target": INSIDE, "VolumeOptions": {"NoCopy": True}}
-    config = {
-        "Image": image,
-        "Entrypoint": ["/nonexistent"],  # it is a way to the volume and never started
-        "Labels": {LABEL: "inside"},
-        "HostConfig": {"Mounts": [mount], "NetworkMode": "none"},
-    }
-    container = api.create_container_from_config(config)["Id"]
-    try:
-        if _read_volume(api, container) != files:
-            api.put_archive(container, INSIDE, _pack(files))
-        if _read_volume(api, container) != files:
-            message = f"the volume {name} does not hold what was put there"
-            raise EngineError(message)
-    finally:
-        api.remove_container(container, v=False, force=True)
-
-
-def _pack(files: dict[str, bytes]) -> bytes:
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(content), 0o444
-            tar.addfile(entry, io.BytesIO(content))
-    return archive.getvalue()
-
-
-def _read_volume(api: Any, container: str) -> dict[str, bytes]:  # noqa: ANN401
-    chunks, _ = api.get_archive(container, INSIDE)
-    found = {}
-    with tarfile.open(fileobj=io.BytesIO(b"".join(chunks)), mode="r:") as tar:
-        for entry in tar:
-            file = tar.extractfile(entry)
-            if file is not None:
-                found[Path(entry.name).name] = file.read()
-    return found
-
-
 def _remove_stale(api: Any, older_than_seconds: float) -> list[str]:  # noqa: ANN401
     now = datetime.fromisoformat(api.info()["SystemTime"])
     states = ["created", "exited", "dead"]
@@ -302,4 +259,4 @@ def _remove_stale(api: Any, older_than_seconds: float) -> list[str]:  # noqa: AN
             if (now - since).total_seconds() >= older_than_seconds:
                 api.remove_container(container["Id"], v=True, force=True)
                 removed.append(container["Id"])
-    return removed
+    return removed + docker_volumes.remove_stale(api, now, older_than_seconds)

@@ -9,13 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reward_server.errors import SetupError
 from reward_server.sandbox.command import ENVIRONMENT, INSIDE, build_environment
 from reward_server.sandbox.payload import TEMPORARY, WORK
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from reward_server.model import Limits
+    from reward_server.sandbox.docker_volumes import Layers
 
 LABEL = "reward-server.box"
+VOLUME_LABEL = "reward-server.inside"
+_SEPARATORS = frozenset(":,\\")  # of a mount's options: a path with one would be another path
 _WARDEN_BYTES = 48 << 20  # on top of the program's own, so that the warden costs it nothing
 _WARDEN_PROCESSES = 1
 _WARDEN_FILES = 64  # the launcher lowers this to what the program may open
@@ -30,11 +37,11 @@ _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tr
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """What all containers of one server are made from; `inside` is the volume with the warden."""
+    """What all containers of one server are made from, and laid over."""
 
     image: str
     owner: str
-    inside: str
+    layers: Layers
     runtime: str | None = None
 
 
@@ -94,7 +101,7 @@ def build_config(kit: Kit, place: Place, plan: Plan) -> dict[str, Any]:
         "User": f"{place.uid}:{place.uid}",
         "WorkingDir": WORK,
         "Hostname": "box",
-        "Labels": {LABEL: kit.owner},
+        "Labels": {LABEL: kit.owner, VOLUME_LABEL: kit.layers.volume},
         "Tty": False,
         "OpenStdin": True,
         "StdinOnce": True,  # when the server goes, the warden's input closes and the box ends
@@ -139,8 +146,8 @@ def build_host_config(kit: Kit, place: Place, plan: Plan) -> dict[str, Any]:
             {"Name": "msgqueue", "Soft": 0, "Hard": 0},
         ],
         "Mounts": [
-            _mount("volume", kit.inside, INSIDE) | {"VolumeOptions": {"NoCopy": True}},
-            *_public_mount(plan),
+            _overlay(kit, kit.layers.code, INSIDE),
+            *(_overlay(kit, folder, target) for folder, target in _public(plan)),
         ],
         "Devices": [],
         "DeviceRequests": _ask_for_gpus(place.gpus),
@@ -155,15 +162,44 @@ def build_host_config(kit: Kit, place: Place, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _mount(kind: str, source: str, target: str) -> dict[str, Any]:
-    return {"Type": kind, "Source": source, "Target": target, "ReadOnly": True}
+def _overlay(kit: Kit, folder: str, target: str) -> dict[str, Any]:
+    """Return a view of a folder that no other container shares, and that goes with this one.
+
+    The engine marks no anonymous volume as read-only; an overlay with no upper folder is.
+    """
+    options = f"ro,lowerdir={folder}:{kit.layers.empty}"
+    return {
+        "Type": "volume",
+        "Target": target,
+        "VolumeOptions": {
+            "NoCopy": True,
+            "Labels": {LABEL: kit.owner},
+            "DriverConfig": {
+                "Name": "local",
+                "Options": {"type": "overlay", "device": "overlay", "o": options},
+            },
+        },
+    }
 
 
-def _public_mount(plan: Plan) -> list[dict[str, Any]]:
-    if plan.public is None:
-        return []
-    mount = _mount("bind", plan.public, f"/workdir/{plan.task_id}/prepared/public")
-    return [mount | {"BindOptions": {"Propagation": "rprivate"}}]
+def _public(plan: Plan) -> Iterator[tuple[str, str]]:
+    if plan.public is not None:
+        yield plan.public, f"/workdir/{plan.task_id}/prepared/public"
+
+
+def refuse_odd_path(folder: Path) -> None:
+    """Make sure that the engine can be told of a folder.
+
+    Raises:
+        SetupError: when its path cannot stand among the options of a mount.
+    """
+    found = _SEPARATORS & set(str(folder))
+    if found:
+        message = (
+            f"the data directory {folder} has {' and '.join(sorted(found))} in its path, "
+            "which no container can be given: choose another"
+        )
+        raise SetupError(message)
 
 
 def _ask_for_gpus(gpus: tuple[str, ...]) -> list[dict[str, Any]]:

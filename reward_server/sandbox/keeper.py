@@ -39,6 +39,7 @@ _FIRST_FREE = 5  # the box has its streams, the control socket and the filter be
 _IMPORT_SECONDS, _ANSWER_SECONDS = 120.0, 10.0
 _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
 _NEW_MOUNTS, _BIND, _RECURSIVE, _SLAVE = 0x20000, 4096, 16384, 1 << 19
+_NEW_TIME = 0x80
 _READ_ONLY, _NO_SUID, _NO_EXEC, _REMOUNT = 1, 2, 8, 32
 DEVICES = "devices"
 DEVICE_NUMBERS = {
@@ -80,6 +81,7 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, data: 
 def _stage(root: str, sources: dict[str, str]) -> None:
     """Make host folders reachable for the unprivileged `bwrap`, in a mount space of our own."""
     _check(_libc.unshare(_NEW_MOUNTS), "unshare")
+    _libc.unshare(_NEW_TIME)  # so that no file of the kernel's stands for one that boxes share
     _mount(None, "/", None, _RECURSIVE | _SLAVE)
     _mount("tmpfs", root, "tmpfs", 0, "mode=755,size=64k")
     for name, source in sources.items():

@@ -6,52 +6,79 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from reward_server.sandbox.markers import MarkerScanner, make_tokens
-from reward_server.sandbox.streams import Drain
+from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
+from reward_server.sandbox.streams import Drain, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reward_server.model import Instrumented
+    from reward_server.model import Instrumented, Milestone
 
 _END_SECONDS = 15.0
 _TAIL_BYTES = 1 << 15
 
 
 class Output:
-    """Pipes for a program to write to, read from the moment they exist."""
+    """What a program prints, given to `out` and `err` by whoever has the bytes."""
 
     def __init__(
-        self, instrumented: Instrumented, most_bytes: int, on_excess: Callable[[], None]
+        self, instrumented: Instrumented, most_bytes: int, on_excess: Callable[[], object] = bool
     ) -> None:
         self.tokens = make_tokens({marker.milestone for marker in instrumented.markers})
-        self.scanner = MarkerScanner(self.tokens)
-        (out_read, out_write), (err_read, err_write) = os.pipe(), os.pipe()
-        self.write_ends = [out_write, err_write]
-        self.out = Drain(out_read, _TAIL_BYTES, most_bytes, on_excess)
-        self._err = Drain(err_read, _TAIL_BYTES, most_bytes, on_excess, self.scanner.feed)
+        self.on_excess = on_excess
+        self._scanner = MarkerScanner(self.tokens)
+        self.out = self._open(most_bytes, bytes)
+        self.err = self._open(most_bytes, self._scanner.feed)
+
+    def _open(self, most_bytes: int, clean: Callable[[bytes], bytes]) -> Tail:
+        return Tail(_TAIL_BYTES, most_bytes, self._end_early, clean)
+
+    def _end_early(self) -> None:
+        self.on_excess()
 
     @property
     def exceeded(self) -> bool:
         """Tell whether the program printed more than it may."""
-        return self.out.exceeded or self._err.exceeded
+        return self.out.exceeded or self.err.exceeded
 
     @property
     def total_bytes(self) -> int:
         """Return how much it has printed so far."""
-        return self.out.total_bytes + self._err.total_bytes
+        return self.out.total_bytes + self.err.total_bytes
+
+    @property
+    def milestones(self) -> tuple[Milestone, ...]:
+        """Return the steps it has earned so far."""
+        return count_earned(self._scanner.reached, self.tokens)
+
+    def error_tail(self) -> str:
+        """Return the end of the error stream, without markers."""
+        return self.err.text(self._scanner.finish())
+
+
+class PipedOutput(Output):
+    """Pipes for a program to write to, read from the moment they exist."""
+
+    def __init__(
+        self, instrumented: Instrumented, most_bytes: int, on_excess: Callable[[], object]
+    ) -> None:
+        self.write_ends: list[int] = []
+        self._drains: list[Drain] = []
+        super().__init__(instrumented, most_bytes, on_excess)
+
+    def _open(self, most_bytes: int, clean: Callable[[bytes], bytes]) -> Tail:
+        read_end, write_end = os.pipe()
+        self.write_ends.append(write_end)
+        self._drains.append(Drain(read_end, _TAIL_BYTES, most_bytes, self._end_early, clean))
+        return self._drains[-1]
 
     async def ended(self) -> None:
         """Wait for the end of both streams; every writer is dead by then."""
         async with asyncio.timeout(_END_SECONDS):
-            await self.out.ended()
-            await self._err.ended()
-
-    def error_tail(self) -> str:
-        """Return the end of the error stream, without markers."""
-        return self._err.text(self.scanner.finish())
+            for drain in self._drains:
+                await drain.ended()
 
     def close(self) -> None:
         """Stop reading."""
-        self.out.close()
-        self._err.close()
+        for drain in self._drains:
+            drain.close()

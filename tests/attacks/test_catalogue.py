@@ -24,6 +24,10 @@ ELSEWHERE = {
         "tests/contract/test_sandbox_slots.py",
         "def test_a_cancelled_program_is_dead_and_its_slot_free",
     ),
+    "ESC-02": (
+        "tests/contract/test_docker_posture.py",
+        "def test_a_runc_that_programs_can_leave_is_refused_at_the_start",
+    ),
     "ESC-07": (
         "tests/contract/test_docker_posture.py",
         "def test_the_engine_makes_what_the_table_says",

@@ -46,6 +46,12 @@ async def ahead(bench: Bench) -> DockerBox:
     return box
 
 
+def own_volumes(api: Api, owner: str) -> list[str]:
+    """Return the overlays of a server's containers."""
+    found = api.volumes(filters={"label": f"{LABEL}={owner}"})["Volumes"] or ()
+    return [volume["Name"] for volume in found]
+
+
 def own_containers(api: Api, bench: Bench) -> list[str]:
     wanted = {"label": f"{LABEL}={bench.sandbox._kit.owner}"}
     return [found["Id"] for found in api.containers(all=True, filters=wanted)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import platform
 import socket
@@ -13,7 +14,7 @@ from boxes import docker, started
 from probes import CONNECT, FORKS, LATE, POSTURE, SYSTEM_CALLS, WRITE_PUBLIC
 
 from reward_server.sandbox import docker as module
-from reward_server.sandbox import docker_engine
+from reward_server.sandbox import docker_volumes
 from reward_server.sandbox.docker_posture import build_config
 from reward_server.sandbox.seccomp import denied_calls
 
@@ -31,6 +32,15 @@ if TYPE_CHECKING:
 
 PRLIMIT = {"x86_64": 302, "aarch64": 261}[platform.machine()]
 ALLOW_ALL = struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)
+LOCK_PUBLIC = """
+import fcntl
+try:
+    file = open("/workdir/task/prepared/public/train.csv")
+    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    print("LOCKED")
+except BlockingIOError:
+    print("REFUSED")
+"""
 EATS = "x = bytearray(200 << 20); x[::4096] = bytes(len(x[::4096])); print(len(x))"
 FILLS = """
 import os
@@ -88,10 +98,27 @@ async def test_the_network_probe(own_public: Path, change: Change) -> None:
         assert await say(probe, own_public) == "CONNECTED\n"
 
 
+def share_public(config: Config, public: Path) -> None:
+    """Mount the folder itself instead of a view of it."""
+    for mount in config["HostConfig"]["Mounts"]:
+        if mount["Target"].endswith("/public"):
+            mount |= {"Type": "bind", "Source": str(public)}
+            del mount["VolumeOptions"]
+
+
 async def test_the_read_only_probe(own_public: Path, change: Change) -> None:
     assert await say(WRITE_PUBLIC, own_public) == "REFUSED\n"
-    change(lambda config: [m.update(ReadOnly=False) for m in config["HostConfig"]["Mounts"]])
+    change(lambda config: share_public(config, own_public))
     assert await say(WRITE_PUBLIC, own_public) == "WRITTEN\n"
+
+
+async def test_the_lock_probe(own_public: Path, change: Change) -> None:
+    """What is locked outside is not locked inside: no file is the same in two boxes."""
+    with (own_public / "train.csv").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert await say(LOCK_PUBLIC, own_public) == "LOCKED\n"
+        change(lambda config: share_public(config, own_public))
+        assert await say(LOCK_PUBLIC, own_public) == "REFUSED\n"
 
 
 async def test_the_system_call_probe(own_public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,13 +206,13 @@ def replace_inside(
 ) -> Iterator[Callable[[str, str, str], None]]:
     """Change one line of what runs inside; the changed code goes into a volume of its own."""
     before = {volume["Name"] for volume in api.volumes()["Volumes"] or ()}
-    read = docker_engine._read_inside
+    read = docker_volumes._read_inside
 
     def replace(file: str, old: str, new: str) -> None:
         files = read()
         assert old.encode() in files[file]
         files[file] = files[file].replace(old.encode(), new.encode())
-        monkeypatch.setattr(docker_engine, "_read_inside", lambda: files)
+        monkeypatch.setattr(docker_volumes, "_read_inside", lambda: files)
 
     yield replace
     for volume in api.volumes()["Volumes"] or ():

@@ -24,7 +24,7 @@ from boxes import (
     until_asleep,
     until_gone,
 )
-from containers import Api, ahead, assert_kind, running_box, sleeping
+from containers import Api, ahead, assert_kind, own_volumes, running_box, sleeping
 
 from reward_server.model import ErrorKind
 from reward_server.sandbox import docker as module
@@ -178,6 +178,7 @@ asyncio.run(main())
             await asyncio.sleep(0.05)
     left = [found["Id"] for found in api.containers(all=True, filters=mine)]
     assert len(left) == 1
+    assert len(own_volumes(api, owner)) == 2
     engine = Engine(None, 1)
     try:
         assert not set(left) & set(await engine.remove_stale(3600))
@@ -185,6 +186,7 @@ asyncio.run(main())
     finally:
         engine.close()
     assert api.containers(all=True, filters=mine) == []
+    assert own_volumes(api, owner) == []
 
 
 async def test_what_lives_is_never_stale(container: Bench) -> None:

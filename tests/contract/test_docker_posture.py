@@ -9,12 +9,14 @@ import pytest
 from boxes import (
     DONE,
     FIRST_UID,
+    IMAGE,
     LIMITS,
     docker,
 )
 from containers import Api, ahead
 
 from reward_server.errors import SetupError
+from reward_server.sandbox import docker_runc
 from reward_server.sandbox.docker_engine import describe
 from reward_server.sandbox.docker_posture import Place, Plan, build_config
 
@@ -96,6 +98,23 @@ async def test_what_is_missing_is_said_at_the_start(more: dict[str, str], text: 
     with pytest.raises(SetupError, match=text):
         await sandbox.start()
     await sandbox.aclose()
+
+
+async def test_a_runc_that_programs_can_leave_is_refused_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The lane's own passes: it is new, or patched by its distribution."""
+    engine, _ = describe(None, IMAGE)
+    assert IMAGE in engine
+    monkeypatch.setattr(docker_runc, "_FIRST_FIX", (1000,))
+    monkeypatch.setattr(docker_runc, "_PATCHED", ())
+    with pytest.raises(SetupError, match="CVE-2024-21626"):
+        describe(None, IMAGE)
+    sandbox = docker(1)
+    with pytest.raises(SetupError, match="CVE-2024-21626"):
+        await sandbox.start()
+    await sandbox.aclose()
+    assert describe(None, IMAGE, "runsc")[1] is None
 
 
 def test_an_image_that_is_missing_is_said_with_its_remedy() -> None:

@@ -11,7 +11,8 @@ import pytest
 from reward_server.errors import SetupError
 from reward_server.preflight import look
 from reward_server.sandbox.cores import share, share_cores
-from reward_server.sandbox.docker_engine import _pack, find_engine
+from reward_server.sandbox.docker_engine import find_engine
+from reward_server.sandbox.docker_volumes import pack
 from reward_server.settings import BubblewrapSettings, DockerSettings, load_settings
 from reward_server.wiring import make_sandbox
 
@@ -82,6 +83,20 @@ def test_the_engine_finds_our_data_on_its_own_side(
     assert found == Path("/srv/data/task/prepared/public")
 
 
+@pytest.mark.parametrize("name", ["a:b", "a,b", "a\\b"])
+def test_data_that_no_mount_can_name_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    set_all(monkeypatch, KIND="docker", ENGINE="unix:///nobody.sock")
+    make_sandbox(load_settings(data_dir=tmp_path / "a b"))
+    with pytest.raises(SetupError, match="choose another"):
+        make_sandbox(load_settings(data_dir=tmp_path / name))
+    found = {finding.name: finding for finding in look(load_settings(data_dir=tmp_path / name))}
+    assert "choose another" in found["container engine"].detail
+    set_all(monkeypatch, HOST_DATA_DIR="/srv/data")
+    make_sandbox(load_settings(data_dir=tmp_path / name))
+
+
 def test_cores_and_devices_are_shared_out_evenly() -> None:
     assert [share_cores([4, 5, 6], slot, 2) for slot in range(2)] == [(4, 6), (5,)]
     assert [share_cores([4, 5], slot, 3) for slot in range(3)] == [(4,), (5,), (4,)]
@@ -90,6 +105,9 @@ def test_cores_and_devices_are_shared_out_evenly() -> None:
 
 def test_a_container_is_sent_a_plain_archive() -> None:
     """A compressed one would be unpacked by whatever the image calls its unpacker (FS-13)."""
-    archive = io.BytesIO(_pack({"warden.py": b"pass"}))
+    archive = io.BytesIO(pack({"code/": b"", "code/warden.py": b"pass"}))
     with tarfile.open(fileobj=archive, mode="r:") as tar:
-        assert [(entry.name, entry.isreg()) for entry in tar] == [("warden.py", True)]
+        assert [(entry.name, entry.isreg()) for entry in tar] == [
+            ("code", False),
+            ("code/warden.py", True),
+        ]
