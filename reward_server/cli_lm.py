@@ -116,9 +116,9 @@ def plan(hosting: Hosting, build: Build | None, machine: Machine) -> Launch:
     """
     _refuse_open_door(hosting)
     build = _refuse_unfit(build, machine)
-    names, source, variables = _identify(hosting)
+    name, source, variables = _identify(hosting)
     flags = [
-        *("--served-model-name", *names),
+        *("--served-model-name", name),
         *("--host", hosting.host, "--port", str(hosting.port)),
         *("--max-model-len", str(hosting.max_model_len)),
         # A request says all; a model's own sampling defaults would hinder copying a script.
@@ -138,13 +138,13 @@ def plan(hosting: Hosting, build: Build | None, machine: Machine) -> Launch:
     return Launch((*start, *source, *flags, *hosting.further), variables, secrets)
 
 
-def _identify(hosting: Hosting) -> tuple[list[str], list[str], dict[str, str]]:
-    """Return the names it is served by, the flags that pin it, and the variables for that."""
+def _identify(hosting: Hosting) -> tuple[str, list[str], dict[str, str]]:
+    """Return the name it is served by, the flags that pin it, and the variables for that."""
     if Path(hosting.model).is_dir():
         if hosting.revision is not None:
             message = f"{hosting.model} is a folder: --revision is for models of the hub"
             raise SetupError(message)
-        return [Path(hosting.model).resolve().name], [], {"HF_HUB_OFFLINE": "1"}
+        return Path(hosting.model).resolve().name, [], {"HF_HUB_OFFLINE": "1"}
     revision = hosting.revision
     if revision is None and hosting.model == DEFAULT_MODEL:
         revision = DEFAULT_REVISION
@@ -155,8 +155,7 @@ def _identify(hosting: Hosting) -> tuple[list[str], list[str], dict[str, str]]:
             f"`git ls-remote https://huggingface.co/{hosting.model} HEAD`"
         )
         raise SetupError(message)
-    names = [hosting.model, f"{hosting.model}@{revision}"]
-    return names, ["--revision", revision, "--tokenizer-revision", revision], {}
+    return hosting.model, ["--revision", revision, "--tokenizer-revision", revision], {}
 
 
 def _refuse_open_door(hosting: Hosting) -> None:

@@ -42,7 +42,6 @@ def test_the_default_model_is_pinned_to_a_commit() -> None:
     assert value_of(launch, "--revision") == DEFAULT_REVISION
     assert value_of(launch, "--tokenizer-revision") == DEFAULT_REVISION
     assert value_of(launch, "--served-model-name") == DEFAULT_MODEL
-    assert f"{DEFAULT_MODEL}@{DEFAULT_REVISION}" in launch.command
 
 
 @pytest.mark.parametrize("revision", [None, "main", "v1.0", COMMIT[:7], COMMIT.upper()])
