@@ -109,12 +109,12 @@ class LmInstrumenter:
         if seen.failure is not None:
             return _Found((), Instrumentation(self.kind), seen.failure)
         key = PlacementKey(digest, self._mode.value, self._endpoint.model, PROMPT_VERSION)
-        kept = await self._recall(key)
+        kept = await self._recall(code, key)
         if kept is not None and kept.markers and not self._merge:
-            return await self._settled(code, kept, None)
+            return self._found("lm", kept)
         async with _beside(self._parser.find(code)) as finding:
             placed = kept or await self._consult(code, seen.text, key)
-            return await self._settled(code, placed, await finding)
+            return await self._choose(code, placed, await finding)
 
     async def _consult(self, code: str, text: str | None, key: PlacementKey) -> Placement:
         """Ask the model about a program; what it said is kept, if it said anything."""
@@ -141,28 +141,32 @@ class LmInstrumenter:
         why = parsed.reason or "it names no place"
         return Placement((), f"the language model was of no help: {why}"), True
 
-    async def _settled(self, code: str, placed: Placement, static: Parsed | None) -> _Found:
-        """Choose whose markers are used, and check what nobody has checked as it stands."""
-        if not placed.markers and static is not None:
+    async def _choose(self, code: str, placed: Placement, static: Parsed) -> _Found:
+        """Decide whose markers are used; what nobody has checked as it stands is checked."""
+        if not placed.markers:
             return _static_found(static, placed.reason)
-        if static is None:
-            checked, kind = await self._parser.check(code, placed.markers), "lm"
-        elif self._merge and static.markers:
-            both = dict.fromkeys((*placed.markers, *static.markers))
-            order = sorted(both, key=lambda m: (m.line, m.column, m.milestone))
-            checked, kind = await self._parser.check(code, order), "lm+static"
-        else:
-            by = Instrumentation("lm", self._endpoint.model, verified=True, reason=placed.reason)
-            return _Found(placed.markers, by)
-        is_good = checked.failure is None and checked.reason is None
-        reason = placed.reason if is_good else checked.reason
-        by = Instrumentation(kind, self._endpoint.model, verified=is_good, reason=reason)
-        return _Found(checked.markers, by, checked.failure)
+        if not self._merge or not static.markers:
+            return self._found("lm", placed)
+        both = dict.fromkeys((*placed.markers, *static.markers))
+        order = sorted(both, key=lambda marker: (marker.line, marker.column, marker.milestone))
+        checked = await self._parser.check(code, order)
+        if checked.failure is not None or checked.reason is not None:
+            return self._found("lm", placed)
+        return self._found("lm+static", Placement(checked.markers, placed.reason))
 
-    async def _recall(self, key: PlacementKey) -> Placement | None:
-        if self._cache is None:
-            return None
-        return await _or_nothing(self._cache.placement(key))
+    def _found(self, kind: str, placed: Placement) -> _Found:
+        model = self._endpoint.model
+        return _Found(
+            placed.markers, Instrumentation(kind, model, verified=True, reason=placed.reason)
+        )
+
+    async def _recall(self, code: str, key: PlacementKey) -> Placement | None:
+        """Return what the model said before, if that still holds for this program."""
+        kept = None if self._cache is None else await _or_nothing(self._cache.placement(key))
+        if kept is None or not kept.markers:
+            return kept
+        checked = await self._parser.check(code, kept.markers)
+        return kept if checked.failure is None and checked.reason is None else None
 
     async def _keep(self, key: PlacementKey, placed: Placement) -> None:
         if self._cache is not None:
