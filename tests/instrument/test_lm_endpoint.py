@@ -26,10 +26,11 @@ from tests.endpoints import (
     sends,
     stalls,
     trickles,
+    until,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from tests.endpoints import Behaviour
 
@@ -55,12 +56,6 @@ async def patient(scripted: ScriptedEndpoint) -> AsyncIterator[Endpoint]:
     endpoint = Endpoint(scripted.url, MODEL, deadline_seconds=60, pause_seconds=0.05)
     yield endpoint
     await endpoint.aclose()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def shut(endpoint: Endpoint) -> None:
