@@ -31,6 +31,7 @@ DEFAULT_REVISION = "aa8e72537993ba99e69dfaafa59ed015b17504d1"
 _KEY_VARIABLE = "REWARD_SERVER_INSTRUMENT__API_KEY"
 _KEY_LETTERS = 16
 _DEVICES = ("nvidia[0-9]*", "kfd", "dxg", "dri/render*", "accel*", "vfio/[0-9]*")
+_OURS = frozenset({"--model", "--revision", "--host", "--port", "--uds", "--api-key"})
 # Without it a guided answer may be blank space up to the limit of tokens.
 _GUIDED = {"backend": "xgrammar", "disable_any_whitespace": True}
 
@@ -159,6 +160,10 @@ def _identify(hosting: Hosting) -> tuple[str, list[str], dict[str, str]]:
 
 
 def _refuse_open_door(hosting: Hosting) -> None:
+    for flag in hosting.further:
+        if flag.partition("=")[0].replace("_", "-") in _OURS:
+            message = f"{flag} stands before the --: it is checked here"
+            raise SetupError(message)
     if hosting.api_key is None and not is_loopback(hosting.host):
         message = (
             f"refusing to listen on {hosting.host} without an API key: give --api-key or set "

@@ -111,6 +111,12 @@ def test_further_flags_are_passed_on_and_come_last() -> None:
     assert launch.command[-2:] == ("--max-num-seqs", "8")
 
 
+@pytest.mark.parametrize("flag", ["--host", "--host=0.0.0.0", "--api_key", "--revision=main"])
+def test_no_further_flag_undoes_what_was_checked(flag: str) -> None:
+    with pytest.raises(SetupError, match="stands before the --"):
+        plan(Hosting(further=(flag, "x")), GPU_BUILD, GPU_MACHINE)
+
+
 PRETENDED_VLLM = """
 import os, signal, sys, time
 def stop(*_): sys.exit(7)
