@@ -8,9 +8,10 @@ ROUNDS ?= 40
 IMAGES ?= cpu
 VENV := .venv
 SANDBOX_VENV := .venv-sandbox
+LM_VENV := .venv-lm
 RUN := $(VENV)/bin/reward-server
 
-.PHONY: serve test test-docker check demo bench images lock clean
+.PHONY: serve test test-docker test-lm check demo bench images lock clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -25,6 +26,9 @@ test: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## set up and run the tests
 
 test-docker: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## test the docker sandbox with an engine of its own (root)
 	@.ci/docker
+
+test-lm: $(VENV)/.dev $(SANDBOX_VENV)/.ready $(LM_VENV)/.ready  ## test instrumentation by a real vLLM on the CPU
+	@.ci/lm
 
 check: $(VENV)/.dev  ## run all linters
 	@$(VENV)/bin/ruff check
@@ -47,7 +51,7 @@ lock:  ## write the versions of the programs' packages anew
 	@$(SANDBOX_VENV)/bin/pip freeze > sandbox_images/cpu/requirements.txt
 
 clean:  ## remove everything that was set up, the data too
-	@rm -rf $(VENV) $(SANDBOX_VENV) $(DATA_DIR)
+	@rm -rf $(VENV) $(SANDBOX_VENV) $(LM_VENV) $(DATA_DIR)
 
 $(VENV)/.server: pyproject.toml .ci/setup
 	@.ci/setup server "$(PYTHON)" $(VENV)
@@ -57,3 +61,6 @@ $(VENV)/.dev: pyproject.toml .ci/setup
 
 $(SANDBOX_VENV)/.ready: sandbox_images/cpu/requirements.txt .ci/setup
 	@.ci/setup sandbox "$(PYTHON)" $(SANDBOX_VENV)
+
+$(LM_VENV)/.ready: .ci/lm-requirements.txt pyproject.toml .ci/setup
+	@.ci/setup lm "$(PYTHON)" $(LM_VENV)

@@ -1,4 +1,4 @@
-"""The command line: serve, check, score, tasks, solutions."""
+"""The command line: serve, check, score, tasks, solutions, lm."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.table import Table
 
 from reward_server import preflight
 from reward_server.api.app import create_app
+from reward_server.cli_lm import lm_app
 from reward_server.cli_tasks import tasks_app
 from reward_server.errors import RewardServerError
 from reward_server.settings import load_settings
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 solutions_app = typer.Typer(help="Look into the solution store.", no_args_is_help=True)
 app.add_typer(tasks_app, name="tasks")
+app.add_typer(lm_app, name="lm")
 app.add_typer(solutions_app, name="solutions")
 
 out = Console()

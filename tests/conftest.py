@@ -27,6 +27,10 @@ COMMAND = Path(sys.executable).with_name("reward-server")
 START_SECONDS = 120.0
 # Taken out of the environment, where a server would refuse it as an unknown setting.
 SANDBOXES = tuple(os.environ.pop("REWARD_SERVER_TEST_SANDBOXES", "zygote,bubblewrap").split(","))
+# A vLLM that `.ci/lm` started, and its process group; without one tests/lm is not part of the run.
+LM_URL = os.environ.pop("REWARD_SERVER_TEST_LM_URL", None)
+LM_PID = int(os.environ.pop("REWARD_SERVER_TEST_LM_PID", "0"))
+collect_ignore = [] if LM_URL else ["lm"]
 IMAGE = "reward-server-cpu"
 if not set(SANDBOXES) <= {"bubblewrap", "zygote", "docker"}:
     message = f"REWARD_SERVER_TEST_SANDBOXES names an unknown sandbox: {SANDBOXES}"
