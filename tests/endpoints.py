@@ -8,12 +8,15 @@ import json
 import threading
 from typing import TYPE_CHECKING, Any, Self
 
+from reward_server.model import Milestone
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     Behaviour = Callable[[dict[str, Any], asyncio.StreamWriter], Awaitable[None]]
 
 MODEL = "some/frozen-model"
+NUMBERS = {milestone.label: str(int(milestone)) for milestone in Milestone}
 
 
 def respond(
@@ -36,8 +39,15 @@ def says(content: object, finish: str = "stop", model: str = MODEL) -> Behaviour
 
 
 def places(*pairs: tuple[int, str]) -> Behaviour:
-    listed = [{"line": line, "milestone": milestone} for line, milestone in pairs]
-    return says(json.dumps({"places": listed}))
+    return says(lines_of(*pairs))
+
+
+def lines_of(*pairs: tuple[object, str]) -> str:
+    """Return the answer that names these lines for these milestones."""
+    lines: dict[str, list[object]] = {str(int(milestone)): [] for milestone in Milestone}
+    for line, label in pairs:
+        lines[NUMBERS[label]].append(line)
+    return json.dumps(lines)
 
 
 def sends(data: bytes) -> Behaviour:

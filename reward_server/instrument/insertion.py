@@ -13,14 +13,14 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from reward_server.instrument.prompts import MOST_PLACES
+from reward_server.instrument.prompts import MOST_LINES
 from reward_server.instrument.reading import Dropped, Reading, RefusedAnswerError
 from reward_server.model import Marker, Milestone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_BY_LABEL = {milestone.label: milestone for milestone in Milestone}
+_BY_NUMBER = {str(int(milestone)): milestone for milestone in Milestone}
 
 
 def read_lines(answer: str, tree: ast.Module) -> Reading:
@@ -31,7 +31,7 @@ def read_lines(answer: str, tree: ast.Module) -> Reading:
     """
     try:
         places = _read_places(json.loads(answer))
-    except (ValueError, RecursionError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         message = "its answer is not the JSON that was asked for"
         raise RefusedAnswerError(message) from None
     statements = _by_line(tree, {line for line, _ in places})
@@ -42,10 +42,12 @@ def read_lines(answer: str, tree: ast.Module) -> Reading:
 
 
 def _read_places(answer: Any) -> list[tuple[int, Milestone]]:  # noqa: ANN401 - anything may come
-    places = answer["places"]
-    if not isinstance(places, list) or len(places) > MOST_PLACES:
-        raise TypeError
-    return [(_line(place["line"]), _BY_LABEL[place["milestone"]]) for place in places]
+    places = []
+    for number, lines in answer.items():
+        if not isinstance(lines, list) or len(lines) > MOST_LINES:
+            raise TypeError
+        places += [(_line(line), _BY_NUMBER[number]) for line in lines]
+    return places
 
 
 def _line(number: object) -> int:

@@ -166,7 +166,7 @@ def test_no_field_of_a_request_reaches_the_model(
         assert refused.status_code == 422
     score(server, f"{UNFINISHED}# fields\n", run_id="secret-run", sample_id="secret-sample")
     body = scripted.asked[-1]
-    assert (body["n"], body["temperature"], body["max_tokens"]) == (1, 0, 640)
+    assert (body["n"], body["temperature"], body["max_tokens"]) == (1, 0, 192)
     assert "secret" not in str(body)
     assert "Authorization: Bearer key-of-the-model" in scripted.headers[-1]
 

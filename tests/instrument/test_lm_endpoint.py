@@ -309,9 +309,9 @@ async def test_how_the_model_samples_is_fixed(
     fixed: dict[str, Any] = {"model": MODEL, "temperature": 0, "n": 1, "seed": 0, "stream": False}
     assert {**inserting, **fixed} == inserting
     assert {**rewriting, **fixed} == rewriting
-    assert inserting["max_tokens"] == 640
+    assert inserting["max_tokens"] == 192
     assert inserting["response_format"]["json_schema"]["strict"] is True
-    assert 640 < rewriting["max_tokens"] < 700
+    assert 256 < rewriting["max_tokens"] < 320
     assert set(rewriting) == {*fixed, "messages", "max_tokens"}
     assert set(inserting) == {*fixed, "messages", "max_tokens", "response_format"}
 

@@ -17,6 +17,7 @@ from reward_server.instrument.placing import place
 from reward_server.instrument.prompts import Mode
 from reward_server.model import Marker, Milestone
 from reward_server.sandbox import markers as sandbox_markers
+from tests.endpoints import lines_of
 
 INSIDE = Path(sandbox_markers.__file__).parent / "inside"
 LABELS = [milestone.label for milestone in Milestone]
@@ -154,7 +155,7 @@ def lines_named(draw: st.DrawFn, code: str) -> str:
     """Return an answer that names any lines, those of the program and some beside it."""
     lines = st.integers(-1, code.count("\n") + 2)
     pairs = draw(st.lists(st.tuples(lines, st.sampled_from(LABELS)), min_size=4, max_size=24))
-    return json.dumps({"places": [{"line": a, "milestone": b} for a, b in pairs]})
+    return lines_of(*pairs)
 
 
 PRINTS = [
@@ -231,8 +232,8 @@ def test_whatever_is_made_of_a_program_it_does_the_same(code: str, data: st.Data
 def test_the_property_is_about_programs_that_report() -> None:
     code = "import package\nmodel = package.Model()\nmodel.fit(1)\nlabels = model.predict(2)\n"
     named = [(1, 0), (2, 2), (3, 4), (4, 6)]
-    listed = [{"line": line, "milestone": LABELS[number]} for line, number in named]
-    assert check(code, json.dumps({"places": listed}), Mode.INSERT) == 4
+    answer = lines_of(*((line, LABELS[number]) for line, number in named))
+    assert check(code, answer, Mode.INSERT) == 4
 
 
 def test_a_marker_in_a_hot_loop_reports_once() -> None:
@@ -240,10 +241,8 @@ def test_a_marker_in_a_hot_loop_reports_once() -> None:
         "import package\nmodel = package.Model()\nn = 0\n"
         "for i in range(100_000):\n    n = model.predict(i)[0]\nprint(n)\n"
     )
-    listed = [{"line": 5, "milestone": label} for label in LABELS]
-    markers, _ = place(
-        json.dumps({"places": listed}), Mode.INSERT, code, ast.parse(code), ast.parse
-    )
+    answer = lines_of(*((5, label) for label in LABELS))
+    markers, _ = place(answer, Mode.INSERT, code, ast.parse(code), ast.parse)
     assert {(marker.line, marker.column) for marker in markers} == {(5, 4)}
     ending, reported = run(code, markers)
     assert ending.output == b"99999\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 
 import pytest
 from corpus import PROGRAMS
@@ -15,6 +14,7 @@ from reward_server.instrument.prompts import Mode
 from reward_server.instrument.static import find_markers
 from reward_server.instrument.verify import verify
 from reward_server.model import Marker, Milestone
+from tests.endpoints import lines_of
 
 CODE = """\
 import pandas as pd
@@ -36,9 +36,8 @@ labels = predict(pd.read_csv("test.csv"))
 STEPS = {milestone.label: milestone for milestone in Milestone}
 
 
-def inserted(code: str, *pairs: tuple[object, object]) -> tuple[set[tuple[int, int, str]], str]:
-    listed = [{"line": line, "milestone": milestone} for line, milestone in pairs]
-    return read(code, json.dumps({"places": listed}), Mode.INSERT)
+def inserted(code: str, *pairs: tuple[object, str]) -> tuple[set[tuple[int, int, str]], str]:
+    return read(code, lines_of(*pairs), Mode.INSERT)
 
 
 def read(code: str, answer: str, mode: Mode) -> tuple[set[tuple[int, int, str]], str]:
@@ -94,18 +93,17 @@ def test_one_place_that_cannot_be_is_left_out_alone(line: int, milestone: str, w
         "null",
         "[]",
         "3",
-        '{"places": 3}',
-        '{"places": [3]}',
-        '{"places": [{"line": 1}]}',
-        '{"places": [{"line": "1", "milestone": "loaded data"}]}',
-        '{"places": [{"line": 1.5, "milestone": "loaded data"}]}',
-        '{"places": [{"line": true, "milestone": "loaded data"}]}',
-        '{"places": [{"line": 1, "milestone": "won the task"}]}',
-        '{"places": [{"line": 1, "milestone": ["loaded data"]}]}',
-        '{"places": [' + '{"line": 3, "milestone": "loaded data"},' * 24
-        + '{"line": 3, "milestone": "loaded data"}]}',
+        '{"2": 3}',
+        '{"2": {"3": 4}}',
+        '{"2": [[3]]}',
+        '{"2": ["3"]}',
+        '{"2": [1.5]}',
+        '{"2": [true]}',
+        '{"8": [3]}',
+        '{"loaded data": [3]}',
+        '{"2": [3' + ", 3" * 24 + "]}",
         "[" * 100_000,
-        '{"places": [{"line": ' + "9" * 10_000 + ', "milestone": "loaded data"}]}',
+        '{"2": [' + "9" * 10_000 + "]}",
     ],
 )  # fmt: skip
 def test_an_answer_of_another_shape_is_refused(answer: str) -> None:
