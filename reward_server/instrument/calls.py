@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reward_server.instrument import knowledge
-from reward_server.instrument.invocation import bind_parameters, opens_for_reading, reduced
+from reward_server.instrument.invocation import (
+    bind_parameters,
+    is_own_metric,
+    opens_for_reading,
+    reduced,
+)
 from reward_server.instrument.knowledge import Role, role_of
 from reward_server.instrument.methods import apply_method
 from reward_server.instrument.origins import Class, Function
+from reward_server.instrument.records import record, watch
 from reward_server.instrument.values import (
     ESTIMATOR,
     FLOWING,
     NO_TAGS,
     NOTHING,
+    ONE_SIDE,
     PLACES,
     SIDES,
     Tag,
@@ -22,6 +29,7 @@ from reward_server.instrument.values import (
     iterable,
     sequence,
 )
+from reward_server.instrument.weights import multiply
 from reward_server.model import Milestone
 
 if TYPE_CHECKING:
@@ -35,7 +43,8 @@ _KNOWN_DATA = Tag.DATA | Tag.UNKNOWN | Tag.FILE
 
 def apply(trace: Trace, call: Invocation) -> Value:
     """Report the milestones of a call and return its value."""
-    if call.method and call.receiver.tags and not call.receiver.path:
+    known = call.receiver.tags or call.receiver.each is not None
+    if call.method and known and not call.receiver.path:
         found = apply_method(trace, call)
         if found is not None:
             return found
@@ -55,19 +64,59 @@ def _apply_value(trace: Trace, call: Invocation) -> Value:
     if call.function.has(Tag.NETWORK):
         return _run_network(trace, call)
     arguments = call.arguments
+    if call.method in knowledge.STEP_METHODS and arguments & Tag.LOSS:
+        trace.trains()
+    if call.function.path == "builtins.print" or call.method in knowledge.SHOW_METHODS:
+        _show(trace, call)
+    if call.method in knowledge.CALLBACK_METHODS:
+        _call_back(trace, call)
     if call.receiver.has(SIDES) and call.method not in knowledge.JOIN_METHODS:
         arguments &= ~SIDES
     return Value((arguments | call.receiver.tags) & FLOWING)
 
 
+def _show(trace: Trace, call: Invocation) -> None:
+    for value in (*call.positional, *call.keywords.values()):
+        if value.has(Tag.REDUCED):
+            trace.judge(Tag.METRIC, value.tags & FLOWING)
+
+
+def _call_back(trace: Trace, call: Invocation) -> None:
+    """Let a package call the program's own function, as a study or a table does."""
+    function = call.first.callee
+    if not isinstance(function, Function):
+        return
+    _enter(trace, function, call.receiver.tags & FLOWING)
+    if call.receiver.has(Tag.STUDY):
+        gives = function.returned.has(Tag.METRIC) or Tag.METRIC in function.deferred
+        trace.studied = trace.studied or gives
+
+
 def _apply_function(trace: Trace, function: Function, call: Invocation) -> Value:
     bind_parameters(function, call)
+    tags = call.arguments & FLOWING
+    _enter(trace, function, tags)
+    if is_own_metric(function, call):
+        trace.judge(Tag.METRIC, *call.data)
+        return Value(tags & ~Tag.PREDICTION | Tag.METRIC)
+    return _narrowed(function.returned, tags)
+
+
+def _enter(trace: Trace, function: Function, tags: Tags) -> None:
+    function.called = True
     for milestone in function.returned_milestones:
         trace.report(milestone)
-    tags = call.arguments & FLOWING
+    if function.trains:
+        trace.trains()
     for kind, inner in function.deferred.items():
-        trace.judge(kind, (tags if tags & SIDES else tags | inner) | Tag.PREDICTION)
-    return _narrowed(function.returned, tags)
+        trace.judge(kind, _given(tags, inner) | Tag.PREDICTION)
+
+
+def _given(tags: Tags, inner: Tags) -> Tags:
+    """Return the data something inside a function was computed on, seen from its call."""
+    if inner & SIDES in ONE_SIDE and inner & tags & SIDES:
+        return tags & ~SIDES | inner & SIDES
+    return tags if tags & SIDES else tags | inner
 
 
 def _narrowed(value: Value, tags: Tags) -> Value:
@@ -140,18 +189,48 @@ def _split(_: Trace, call: Invocation) -> Value:
     return sequence(pair * len(call.positional))
 
 
-def _cross_validate(trace: Trace, call: Invocation, gives: Tags) -> Value:
+def _cross_score(trace: Trace, call: Invocation) -> Value:
     if not call.arguments & (ESTIMATOR | Tag.UNKNOWN):
         return NOTHING
     trace.report(Milestone.TRAINED_MODEL)
     trace.report(Milestone.TESTING_LOSS)
-    return Value(Tag.DATA | Tag.HELDOUT | gives)
+    return Value(Tag.DATA | Tag.HELDOUT | Tag.METRIC)
 
 
-def _train(trace: Trace, _: Invocation) -> Value:
+def _cross_predict(trace: Trace, call: Invocation) -> Value:
+    if not call.arguments & (ESTIMATOR | Tag.UNKNOWN):
+        return NOTHING
+    trace.report(Milestone.TRAINED_MODEL)
+    return Value(Tag.DATA | Tag.HELDOUT | Tag.PREDICTION)
+
+
+def _cross_train(trace: Trace, call: Invocation) -> Value:
+    """Train on folds and give the losses of each by name."""
+    if call.function.path.startswith("sklearn."):
+        return Value(_cross_score(trace, call).tags | Tag.HISTORY)
     _define(trace)
     trace.report(Milestone.TRAINED_MODEL)
+    return Value(Tag.HISTORY | Tag.HELDOUT)
+
+
+def _train(trace: Trace, call: Invocation) -> Value:
+    _define(trace)
+    trace.report(Milestone.TRAINED_MODEL)
+    watch(trace, call)
     return Value(Tag.MODEL)
+
+
+def _solve(trace: Trace, call: Invocation) -> Value:
+    if not call.arguments & Tag.DATA:
+        return NOTHING
+    _define(trace)
+    trace.report(Milestone.TRAINED_MODEL)
+    return Value(Tag.WEIGHTS)
+
+
+def _product(trace: Trace, call: Invocation) -> Value:
+    rest = call.positional[1:2]
+    return multiply(trace, call.first, rest[0] if rest else NOTHING)
 
 
 def _metric(trace: Trace, call: Invocation) -> Value:
@@ -166,6 +245,9 @@ def _loss(trace: Trace, call: Invocation) -> Value:
     tags = call.arguments & FLOWING
     if not tags & (Tag.PREDICTION | Tag.UNKNOWN):
         return NOTHING
+    if trace.frame.function is not None and not (Tag.TRAIN | Tag.HELDOUT) & ~tags:
+        trace.judge(Tag.LOSS, *call.data)
+        return Value(tags & ~Tag.PREDICTION | Tag.LOSS)
     if tags & Tag.TRAIN and not tags & Tag.HELDOUT:
         held_out = False
     else:
@@ -179,7 +261,7 @@ def _run_network(trace: Trace, call: Invocation) -> Value:
     if network is not None and "forward" in network.methods:
         bind_parameters(network.methods["forward"], call)
     tags = call.arguments & FLOWING
-    if trace.frame.no_grad:
+    if trace.frame.no_grad or tags & SIDES == Tag.TEST:
         trace.judge(Tag.PREDICTION, tags)
     return Value(tags | Tag.PREDICTION)
 
@@ -218,8 +300,13 @@ _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.TRANSFORMER: lambda _trace, _call: Value(Tag.TRANSFORMER),
     Role.SPLITTER: lambda _trace, _call: Value(Tag.SPLITTER),
     Role.SPLIT: _split,
-    Role.CROSS_SCORE: lambda trace, call: _cross_validate(trace, call, Tag.METRIC),
-    Role.CROSS_PREDICT: lambda trace, call: _cross_validate(trace, call, Tag.PREDICTION),
+    Role.CROSS_SCORE: _cross_score,
+    Role.CROSS_PREDICT: _cross_predict,
+    Role.CROSS_TRAIN: _cross_train,
+    Role.STUDY: lambda _trace, _call: Value(Tag.STUDY),
+    Role.RECORD: record,
+    Role.SOLVE: _solve,
+    Role.PRODUCT: _product,
     Role.TRAIN: _train,
     Role.TRAINER: lambda _trace, _call: Value(Tag.TRAINER),
     Role.METRIC: _metric,

@@ -21,7 +21,7 @@ from reward_server.instrument.values import (
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from reward_server.model import Milestone
 
@@ -37,6 +37,9 @@ _SIDE_WORDS = {
     ),
     Tag.TEST: frozenset({"test", "testing", "tst", "te"}),
 }
+_ROW_WORDS = frozenset(
+    {"idx", "index", "indices", "ix", "ind", "inds", "ids", "mask", "msk", "rows", "i", "fold"}
+)
 _METRIC_WORDS = frozenset(
     [
         "loss",
@@ -54,7 +57,15 @@ _METRIC_WORDS = frozenset(
         "accuracy",
         "f1",
         "kappa",
+        "qwk",
         "r2",
+        "jaccard",
+        "dice",
+        "pearson",
+        "correlation",
+        "gini",
+        "mape",
+        "smape",
     ]
 )
 
@@ -71,6 +82,7 @@ class Function:
     returned_milestones: set[Milestone] = field(default_factory=set)
     deferred: dict[Tag, Tags] = field(default_factory=dict)
     called: bool = False
+    trains: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -105,6 +117,7 @@ class Scope:
     names: dict[str, Value] = field(default_factory=dict)
     ever: dict[str, Value] = field(default_factory=dict)
     starred: list[str] = field(default_factory=list)
+    forgotten: Mapping[str, str] = field(default_factory=dict)
 
     def bind(self, name: str, value: Value) -> None:
         """Let a name stand for a value from here on."""
@@ -131,7 +144,9 @@ class Scope:
                 if role_of(f"{module}.{name}") is not None:
                     return Value(path=f"{module}.{name}")
             scope = scope.parent
-        return Value(path=f"builtins.{name}") if name in _BUILTINS else Value(Tag.UNKNOWN)
+        if name in _BUILTINS:
+            return Value(path=f"builtins.{name}")
+        return Value(path=usual) if (usual := self.forgotten.get(name)) else Value(Tag.UNKNOWN)
 
 
 def bind_import(scope: Scope, node: ast.Import | ast.ImportFrom) -> None:
@@ -158,6 +173,8 @@ def hinted(name: str, value: Value) -> Value:
     sides, hint = value.tags & SIDES, side_of(name)
     if sides == Tag.TRAIN and hint in (Tag.HELDOUT, Tag.TEST):
         hint = Tag.HELDOUT
+    elif sides == Tag.HELDOUT and hint == Tag.TRAIN and not value.has(Tag.PREDICTION):
+        pass  # the first rows were held out, the rest is what is trained on
     elif not hint or hint == sides or (sides and hint & ~sides):
         return value
     return Value(value.tags & ~SIDES | hint, value.path, value.items, value.each)
@@ -172,6 +189,14 @@ def side_of(name: str) -> Tags:
             if word in words or (word[:1] in "xy" and word[1:] in words):
                 found |= side
     return found if found in _SIDE_WORDS else NO_TAGS
+
+
+@lru_cache(maxsize=4096)
+def side_of_rows(name: str) -> Tags:
+    """Return the side that a name of row numbers or of a mask speaks of, or none."""
+    words = set(_words(name[:200]))
+    sides = set().union(*_SIDE_WORDS.values())
+    return side_of(name) if words <= sides | _ROW_WORDS else NO_TAGS
 
 
 def side_of_path(text: str) -> Tags:

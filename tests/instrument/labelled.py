@@ -148,7 +148,11 @@ def _innermost(tree: ast.Module, line: int) -> ast.stmt:
 
 
 def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    for holder in (statement, *getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+    for holder in (
+        statement,
+        *getattr(statement, "handlers", ()),
+        *getattr(statement, "cases", ()),
+    ):
         for name in ("body", "orelse", "finalbody"):
             if block := getattr(holder, name, None):
                 yield block

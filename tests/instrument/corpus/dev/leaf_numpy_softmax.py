@@ -19,7 +19,7 @@ k = len(classes)
 Y = np.eye(k)[y]
 
 rng = np.random.RandomState(0)
-W = rng.randn(d, k) * 0.01
+W = rng.randn(d, k) * 0.01  #= model
 b = np.zeros(k)  #= model
 
 def softmax(z):

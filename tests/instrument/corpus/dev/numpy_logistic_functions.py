@@ -14,7 +14,7 @@ def compute_loss(X, y, w, b):
 
 def gradient_descent(X, y, lr=0.1, iterations=1000):
     m, n = X.shape
-    w = np.zeros(n)
+    w = np.zeros(n)  #= model
     b = 0.0  #= model
     for i in range(iterations):  #= trained
         p = sigmoid(X.dot(w) + b)

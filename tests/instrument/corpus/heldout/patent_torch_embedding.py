@@ -41,7 +41,7 @@ def run_epoch(model, loader, optimizer=None):
     training = optimizer is not None
     model.train(training)
     losses, preds = [], []
-    for a, t, y in loader:
+    for a, t, y in loader:  #= trained
         with torch.set_grad_enabled(training):
             out = model(a, t)
             loss = F.mse_loss(out, y)
