@@ -109,7 +109,8 @@ def _enter(trace: Trace, function: Function, tags: Tags) -> None:
     if function.trains:
         trace.trains()
     for kind, inner in function.deferred.items():
-        trace.judge(kind, _given(tags, inner) | Tag.PREDICTION)
+        if kind is Tag.PREDICTION or not inner & Tag.HELDOUT or tags & SIDES != Tag.TEST:
+            trace.judge(kind, _given(tags, inner) | Tag.PREDICTION)
 
 
 def _given(tags: Tags, inner: Tags) -> Tags:
@@ -132,7 +133,7 @@ def _construct(trace: Trace, made: Class, call: Invocation) -> Value:
     if made.tags & ESTIMATOR:
         _define(trace)
     tags = made.tags or call.arguments & FLOWING
-    return Value(tags, instance=made)
+    return Value(tags | Tag.DATA if made.is_dataset else tags, instance=made)
 
 
 def _define(trace: Trace) -> None:
@@ -187,6 +188,18 @@ def _split(_: Trace, call: Invocation) -> Value:
     kept = Tag.HELDOUT if sides == Tag.HELDOUT else Tag.TRAIN
     pair = [Value(Tag.DATA | kept), Value(Tag.DATA | Tag.HELDOUT)]
     return sequence(pair * len(call.positional))
+
+
+def _split_at_random(_: Trace, call: Invocation) -> Value:
+    count = max(2, *(len(value.items) for value in (*call.positional[1:2], NOTHING)))
+    rest = [Value(Tag.DATA | Tag.HELDOUT)] * (count - 1)
+    return sequence([Value(Tag.DATA | Tag.TRAIN), *rest])
+
+
+def _subset(_: Trace, call: Invocation) -> Value:
+    rows = call.positional[1].tags & SIDES if len(call.positional) > 1 else NO_TAGS
+    tags = call.first.tags & FLOWING | Tag.DATA
+    return Value(tags & ~SIDES | rows if rows else tags)
 
 
 def _cross_score(trace: Trace, call: Invocation) -> Value:
@@ -261,7 +274,7 @@ def _run_network(trace: Trace, call: Invocation) -> Value:
     if network is not None and "forward" in network.methods:
         bind_parameters(network.methods["forward"], call)
     tags = call.arguments & FLOWING
-    if trace.frame.no_grad or tags & SIDES == Tag.TEST:
+    if trace.frame.no_grad or tags & Tag.TEST:
         trace.judge(Tag.PREDICTION, tags)
     return Value(tags | Tag.PREDICTION)
 
@@ -303,6 +316,9 @@ _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.CROSS_SCORE: _cross_score,
     Role.CROSS_PREDICT: _cross_predict,
     Role.CROSS_TRAIN: _cross_train,
+    Role.DATASET: lambda _trace, call: Value(call.arguments & FLOWING | Tag.DATA),
+    Role.RANDOM_SPLIT: _split_at_random,
+    Role.SUBSET: _subset,
     Role.STUDY: lambda _trace, _call: Value(Tag.STUDY),
     Role.RECORD: record,
     Role.SOLVE: _solve,

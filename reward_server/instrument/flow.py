@@ -97,10 +97,12 @@ def grow(trace: Trace, container: ast.expr, value: Value) -> None:
 
 def consume(trace: Trace, node: ast.expr) -> Value:
     """Return what iterating over an expression gives; iterating over a file reads it."""
-    value = evaluate_eagerly(trace, node)
-    if value.has(Tag.FILE):
-        return trace.loaded(value.tags)
-    return value.element()
+    return take(trace, evaluate_eagerly(trace, node))
+
+
+def take(trace: Trace, value: Value) -> Value:
+    """Return what iterating over a value gives; iterating over a file reads it."""
+    return trace.loaded(value.tags) if value.has(Tag.FILE) else value.element()
 
 
 def evaluate_eagerly(trace: Trace, node: ast.expr) -> Value:
@@ -178,11 +180,15 @@ def _subscript(trace: Trace, node: ast.Subscript) -> Value:
     if base.has(Tag.HISTORY) and not base.has(ESTIMATOR) and isinstance(key, str):
         return look_up_loss(trace, base.tags, key)
     index = evaluate(trace, node.slice)
+    if base.path:
+        return Value(index.tags & FLOWING)
     if isinstance(key, int) and -len(base.items) <= key < len(base.items):
         return base.items[key]
     if base.each is not None:
         return base.each
-    tags = _selected(base.tags, index.tags, node.slice, key)
+    tags = base.tags
+    if not (isinstance(node.slice, ast.Slice) and trace.is_given(_AMBIGUOUS)):
+        tags = _selected(base.tags, index.tags, node.slice, key)
     labelled = base.has(Tag.LINEAR) and index.has(Tag.DATA) and not index.has(Tag.PREDICTION)
     return Value(tags | Tag.RESIDUAL if labelled else tags)
 

@@ -35,6 +35,9 @@ class Role(Enum):
     NO_GRAD = auto()
     COPY = auto()
     STUDY = auto()
+    DATASET = auto()
+    RANDOM_SPLIT = auto()
+    SUBSET = auto()
     SOLVE = auto()
     PRODUCT = auto()
     RECORD = auto()
@@ -81,6 +84,21 @@ TRAINING_ATTRIBUTES = frozenset(
 STUDY_ATTRIBUTES = frozenset({"best_value", "best_trial", "best_values"})
 PLAIN_ATTRIBUTES = frozenset({"shape", "columns", "dtypes", "size", "ndim"})
 
+_TORCH_LOSSES = (
+    "cross_entropy binary_cross_entropy binary_cross_entropy_with_logits nll_loss "
+    "mse_loss l1_loss smooth_l1_loss huber_loss kl_div"
+)
+_STATSMODELS = (
+    "OLS WLS GLS GLM Logit Probit MNLogit Poisson NegativeBinomial RLM QuantReg "
+    "GLSAR MixedLM ols wls gls glm logit probit mnlogit poisson rlm quantreg "
+    "mixedlm ARIMA SARIMAX AutoReg VAR ExponentialSmoothing SimpleExpSmoothing Holt "
+    "UnobservedComponents"
+)
+_SKLEARN_MODELS = (
+    "linear_model ensemble svm tree neighbors naive_bayes neural_network "
+    "gaussian_process discriminant_analysis kernel_ridge dummy isotonic "
+    "semi_supervised"
+)
 _EXACT: dict[str, Role] = {
     "json.load": Role.LOAD,
     "json.loads": Role.LOAD_FROM_TEXT,
@@ -114,6 +132,13 @@ _EXACT: dict[str, Role] = {
     "sklearn.model_selection.train_test_split": Role.SPLIT,
     "sklearn.model_selection.cross_val_score": Role.CROSS_SCORE,
     "sklearn.model_selection.cross_validate": Role.CROSS_TRAIN,
+    "torch.utils.data.Dataset": Role.DATASET,
+    "torch.utils.data.IterableDataset": Role.DATASET,
+    "torch.utils.data.dataset.Dataset": Role.DATASET,
+    "torch.utils.data.TensorDataset": Role.DATASET,
+    "keras.utils.Sequence": Role.DATASET,
+    "torch.utils.data.random_split": Role.RANDOM_SPLIT,
+    "torch.utils.data.Subset": Role.SUBSET,
     "optuna.create_study": Role.STUDY,
     "optuna.study.create_study": Role.STUDY,
     "lightgbm.record_evaluation": Role.RECORD,
@@ -225,20 +250,7 @@ _EXACT |= {
     for place in ("utils", "preprocessing", "preprocessing.image")
     for name in ("image_dataset_from_directory", "load_img")
 }
-_EXACT |= {
-    f"torch.nn.functional.{name}": Role.LOSS
-    for name in [
-        "cross_entropy",
-        "binary_cross_entropy",
-        "binary_cross_entropy_with_logits",
-        "nll_loss",
-        "mse_loss",
-        "l1_loss",
-        "smooth_l1_loss",
-        "huber_loss",
-        "kl_div",
-    ]
-}
+_EXACT |= {f"torch.nn.functional.{name}": Role.LOSS for name in _TORCH_LOSSES.split()}
 _EXACT |= {
     f"tensorflow.nn.{name}": Role.LOSS
     for name in [
@@ -247,62 +259,9 @@ _EXACT |= {
         "sparse_softmax_cross_entropy_with_logits",
     ]
 }
-_EXACT |= {
-    f"statsmodels.{name}": Role.MODEL
-    for name in [
-        "OLS",
-        "WLS",
-        "GLS",
-        "GLM",
-        "Logit",
-        "Probit",
-        "MNLogit",
-        "Poisson",
-        "NegativeBinomial",
-        "RLM",
-        "QuantReg",
-        "GLSAR",
-        "MixedLM",
-        "ols",
-        "wls",
-        "gls",
-        "glm",
-        "logit",
-        "probit",
-        "mnlogit",
-        "poisson",
-        "rlm",
-        "quantreg",
-        "mixedlm",
-        "ARIMA",
-        "SARIMAX",
-        "AutoReg",
-        "VAR",
-        "ExponentialSmoothing",
-        "SimpleExpSmoothing",
-        "Holt",
-        "UnobservedComponents",
-    ]
-}
+_EXACT |= {f"statsmodels.{name}": Role.MODEL for name in _STATSMODELS.split()}
 
-_MODEL_MODULES = frozenset(
-    f"sklearn.{name}"
-    for name in [
-        "linear_model",
-        "ensemble",
-        "svm",
-        "tree",
-        "neighbors",
-        "naive_bayes",
-        "neural_network",
-        "gaussian_process",
-        "discriminant_analysis",
-        "kernel_ridge",
-        "dummy",
-        "isotonic",
-        "semi_supervised",
-    ]
-)
+_MODEL_MODULES = frozenset(f"sklearn.{name}" for name in _SKLEARN_MODELS.split())
 _META_MODULES = frozenset({"sklearn.multiclass", "sklearn.multioutput"})
 _META_NAMES = frozenset(
     f"sklearn.ensemble.{kind}{task}"

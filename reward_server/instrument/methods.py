@@ -129,6 +129,8 @@ def _take_values(_: Trace, call: Invocation) -> Value | None:
 
 
 def _take_one(_: Trace, call: Invocation) -> Value | None:
+    if call.first.has(Tag.DATA):
+        return Value(call.first.tags & FLOWING)
     return call.receiver.element() if call.receiver.each is not None else None
 
 

@@ -33,7 +33,7 @@ _SYSTEM_PATHS = ("/proc/", "/etc/", "/sys/", "/dev/", "/usr/", "/inside/")
 _SIDE_WORDS = {
     Tag.TRAIN: frozenset({"train", "training", "tr", "trn"}),
     Tag.HELDOUT: frozenset(
-        {"val", "valid", "validation", "va", "holdout", "heldout", "oof", "dev", "eval"}
+        {"val", "valid", "validation", "va", "hold", "holdout", "heldout", "oof", "dev", "eval"}
     ),
     Tag.TEST: frozenset({"test", "testing", "tst", "te"}),
 }
@@ -90,6 +90,7 @@ class Class:
     """A class of the program, with what is known of the attributes of its instances."""
 
     tags: Tags = NO_TAGS
+    is_dataset: bool = False
     attributes: dict[str, Value] = field(default_factory=dict)
     methods: dict[str, Function] = field(default_factory=dict)
     bases: list[Class] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Losses that a package writes down while it trains, told apart by the names they are kept under."""
+"""Losses that a package writes down while it trains, told apart by the names of their keys."""
 
 from __future__ import annotations
 

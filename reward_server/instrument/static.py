@@ -18,7 +18,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from reward_server.instrument import weights
-from reward_server.instrument.flow import bind, consume, evaluate, grow
+from reward_server.instrument.flow import bind, evaluate, evaluate_eagerly, grow, take
 from reward_server.instrument.forgotten import forgotten_names
 from reward_server.instrument.knowledge import Role, role_of
 from reward_server.instrument.origins import Class, Function, bind_import, names_a_metric
@@ -227,10 +227,16 @@ class _Walk:
         function.returned = join(function.returned, value)
 
     def for_(self, node: ast.For | ast.AsyncFor) -> None:
-        value = consume(self.trace, node.iter)
-        bind(self.trace, node.target, value)
+        whole = evaluate_eagerly(self.trace, node.iter)
+        bind(self.trace, node.target, take(self.trace, whole))
+        self._loop(node, Loop(walks_sides=self._walks_sides(whole)))
+
+    def _walks_sides(self, whole: Value) -> bool:
+        """Tell whether a loop takes training data and then held-out data, or the other way."""
         both = Tag.TRAIN | Tag.HELDOUT
-        self._loop(node, Loop(walks_sides=any(not both & ~p.tags for p in value.items or [value])))
+        if whole.each is None or self.trace.is_given(both):
+            return False
+        return any(not both & ~part.tags for part in whole.each.items or [whole.each])
 
     def while_(self, node: ast.While) -> None:
         evaluate(self.trace, node.test)
@@ -285,6 +291,7 @@ class _Walk:
         bases = [evaluate(self.trace, base) for base in node.bases]
         made.bases = [base.callee for base in bases if isinstance(base.callee, Class)]
         made.tags = _class_tags(bases)
+        made.is_dataset = any(role_of(base.path) is Role.DATASET for base in bases)
         for statement in node.body:
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
                 made.methods[statement.name] = self.trace.function_of(statement, made)

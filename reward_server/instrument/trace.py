@@ -142,6 +142,12 @@ class Trace:
         elif self.frame.function is not None:
             self.frame.function.returned_milestones.add(milestone)
 
+    def is_given(self, sides: Tags) -> bool:
+        """Tell whether the function being walked is called with each of these sides."""
+        function = self.frame.function
+        given = function.parameters.values() if function else ()
+        return any(not sides & ~value.tags for value in given)
+
     def built(self) -> None:
         """Note that the loops around the current statement make what they train."""
         for loop in self.frame.loops:

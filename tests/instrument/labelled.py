@@ -104,8 +104,8 @@ def read_program(path: Path) -> Labelled:
     for number, line in enumerate(lines, 1):
         if match := _LABEL.search(line):
             lines[number - 1] = line[: match.start()]
-            for word in match[1].split(", "):
-                labels.append((number, WORDS[word.rstrip("?")], not word.endswith("?")))
+            words = match[1].split(", ")
+            labels += [(number, WORDS[word.rstrip("?")], word[-1] != "?") for word in words]
     code = "\n".join(lines)
     return Labelled(
         name=f"{path.parent.name}/{path.stem}",

@@ -27,6 +27,6 @@ test = pd.read_csv('../input/test.csv')  #= data
 index = test.pop('id')
 test = StandardScaler().fit_transform(test)
 yPred = model.predict(test)  #= predicted
-yPred = pd.DataFrame(yPred, index=index, columns=sorted(pd.read_csv('../input/train.csv').species.unique()))
+yPred = pd.DataFrame(yPred, index=index, columns=sorted(pd.read_csv('../input/train.csv').species.unique()))  #= data
 with open('submission.csv', 'w') as fp:
     fp.write(yPred.to_csv())
