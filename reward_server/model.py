@@ -154,6 +154,24 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacementKey:
+    """What a language model's answer depends on."""
+
+    program_digest: str
+    mode: str
+    model: str
+    prompt_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The markers that held of a language model's answer, and why there are no more."""
+
+    markers: tuple[Marker, ...]
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Instrumentation:
     """Who placed the markers, and whether the result was checked against the original."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import platform
@@ -9,13 +10,15 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from reward_server.errors import RewardServerError
+from reward_server.errors import RewardServerError, SetupError
+from reward_server.instrument.endpoint import EndpointState
 from reward_server.sandbox.cgroups import missing_limits
 from reward_server.sandbox.command import find_bubblewrap, find_interpreter
 from reward_server.sandbox.seccomp import build_filter
-from reward_server.settings import PREFIX, BubblewrapSettings, DockerSettings
+from reward_server.settings import PREFIX, BubblewrapSettings, DockerSettings, LmSettings
 from reward_server.store.engine import parse_database_url
 from reward_server.tasks.registry import Registry
+from reward_server.wiring import make_endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +50,7 @@ def look(settings: Settings) -> list[Finding]:
     }
     findings = [_finding(name, check, settings) for name, check in looks.items()]
     limits = () if settings.sandbox.kind == "docker" else _limits()
-    return [*findings, *limits, *_slots(settings)]
+    return [*findings, *limits, *_slots(settings), *_language_model(settings)]
 
 
 def _sandbox_looks(settings: Settings) -> dict[str, Callable[[Settings], str]]:
@@ -164,3 +167,23 @@ def _slots(settings: Settings) -> Iterator[Finding]:
     if settings.slots > cores:
         text += ": they share cores, so durations will not be true"
     yield Finding("slots", is_met=True, detail=text, is_warning=settings.slots > cores)
+
+
+def _language_model(settings: Settings) -> Iterator[Finding]:
+    chosen = settings.instrument
+    if isinstance(chosen, LmSettings):
+        state, text = asyncio.run(_look_at(chosen))
+        is_met = state is not EndpointState.WRONG_MODEL
+        is_warning = is_met and state is not EndpointState.READY
+        yield Finding("language model", is_met=is_met, detail=text, is_warning=is_warning)
+
+
+async def _look_at(chosen: LmSettings) -> tuple[EndpointState, str]:
+    endpoint = make_endpoint(chosen)
+    try:
+        await endpoint.start()
+    except SetupError as error:
+        return endpoint.state, str(error)
+    finally:
+        await endpoint.aclose()
+    return endpoint.state, f"{chosen.url}: {endpoint.describes}"

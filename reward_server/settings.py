@@ -72,24 +72,60 @@ class DockerSettings(_Part):
     warm: bool = True
 
 
-def _kind_of(sandbox: object) -> object:
+def _kind_of(part: object) -> object:
+    return part.get("kind") if isinstance(part, dict) else getattr(part, "kind", None)
+
+
+def _sandbox_of(sandbox: object) -> str:
     """Return whose settings these are; bubblewrap's, with a zygote or without, if not docker's."""
-    kind = sandbox.get("kind") if isinstance(sandbox, dict) else getattr(sandbox, "kind", None)
-    return "docker" if kind == "docker" else "bubblewrap"
+    return "docker" if _kind_of(sandbox) == "docker" else "bubblewrap"
 
 
 SandboxSettings = Annotated[
     Annotated[BubblewrapSettings, Tag("bubblewrap")] | Annotated[DockerSettings, Tag("docker")],
-    Discriminator(_kind_of),
+    Discriminator(_sandbox_of),
 ]
 
 
-class InstrumentSettings(_Part):
-    """How markers are placed."""
+class _ParsingSettings(_Part):
+    """How programs are parsed, whoever places the markers."""
 
-    kind: Literal["static", "off"] = "static"
     deadline_seconds: Annotated[float, Field(gt=0, le=600)] = 10.0
     processes: Annotated[int, Field(ge=1, le=64)] = 1
+
+
+class StaticSettings(_ParsingSettings):
+    """Markers are placed by reading the syntax tree, or not at all."""
+
+    kind: Literal["static", "off"] = "static"
+
+
+class LmSettings(_ParsingSettings):
+    """Markers are placed by a language model behind an OpenAI-compatible endpoint.
+
+    `lm_deadline_seconds` is for everything that is asked about one program, and
+    `context_tokens` bounds question and answer together.
+    """
+
+    kind: Literal["lm"]
+    url: Annotated[str, Field(pattern=r"^https?://[^\s/@]+(/\S*)?$", max_length=1024)]
+    model: Annotated[str, Field(min_length=1, max_length=512)] = "Qwen/Qwen2.5-3B-Instruct"
+    mode: Literal["insert", "rewrite"] = "insert"
+    merge: bool = False
+    lm_deadline_seconds: Annotated[float, Field(gt=0, le=600)] = 30.0
+    context_tokens: Annotated[int, Field(ge=1024, le=1 << 20)] = 8192
+    api_key: SecretStr | None = None
+    connections: Annotated[int, Field(ge=1, le=4096)] = 256
+
+
+def _instrumenter_of(instrument: object) -> str:
+    return "lm" if _kind_of(instrument) == "lm" else "static"
+
+
+InstrumentSettings = Annotated[
+    Annotated[StaticSettings, Tag("static")] | Annotated[LmSettings, Tag("lm")],
+    Discriminator(_instrumenter_of),
+]
 
 
 class GradeSettings(_Part):
@@ -140,7 +176,7 @@ class Settings(BaseSettings):
     contended_above: Annotated[float, Field(gt=0, le=1)] = 0.1
     memory_budget_bytes: Annotated[int, Field(ge=64 << 20, le=4096 * _GIB)] | None = None
     sandbox: SandboxSettings = BubblewrapSettings()
-    instrument: InstrumentSettings = InstrumentSettings()
+    instrument: InstrumentSettings = StaticSettings()
     grade: GradeSettings = GradeSettings()
     limits: LimitSettings = LimitSettings()
     reward: RewardSettings = RewardSettings()

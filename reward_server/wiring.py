@@ -8,18 +8,22 @@ import os
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, assert_never
 
+from reward_server.api.answers import PartOut
 from reward_server.api.app import Services
 from reward_server.errors import SetupError
 from reward_server.grade.process import GradingLimits, ProcessGrader
+from reward_server.instrument.endpoint import Endpoint, EndpointState
+from reward_server.instrument.lm import LmInstrumenter
 from reward_server.instrument.off import OffInstrumenter
 from reward_server.instrument.process import StaticInstrumenter
+from reward_server.instrument.prompts import Mode
 from reward_server.jobs.runner import JobRunner
 from reward_server.model import Limits
 from reward_server.pipeline import Rooms
 from reward_server.reward.paper import PaperScheme
 from reward_server.sandbox.base import Capacity
 from reward_server.sandbox.bubblewrap import BubblewrapSandbox
-from reward_server.settings import BubblewrapSettings, DockerSettings
+from reward_server.settings import BubblewrapSettings, DockerSettings, LmSettings
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
 from reward_server.store.queries import Store
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
-    from reward_server.instrument.base import Instrumenter
+    from reward_server.instrument.base import Instrumenter, PlacementCache
     from reward_server.sandbox.base import Sandbox
     from reward_server.settings import Settings
 
@@ -46,10 +50,12 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     async with AsyncExitStack() as stack:
         store = await _open_store(settings, stack)
         registry = Registry(settings.data_dir, settings.task_folders)
-        rooms = await _open_rooms(settings, store, registry, stack)
+        chosen = settings.instrument
+        endpoint = make_endpoint(chosen) if isinstance(chosen, LmSettings) else None
+        rooms = await _open_rooms(settings, store, registry, endpoint, stack)
         runner = JobRunner(rooms, store, registry, settings.queue_limit, settings.max_attempts)
         await stack.enter_async_context(runner)
-        yield Services(settings, runner, store, registry)
+        yield Services(settings, runner, store, registry, lambda: _describe_lm(endpoint))
 
 
 async def _open_store(settings: Settings, stack: AsyncExitStack) -> Store:
@@ -66,10 +72,16 @@ async def _open_store(settings: Settings, stack: AsyncExitStack) -> Store:
 
 
 async def _open_rooms(
-    settings: Settings, store: Store, registry: Registry, stack: AsyncExitStack
+    settings: Settings,
+    store: Store,
+    registry: Registry,
+    endpoint: Endpoint | None,
+    stack: AsyncExitStack,
 ) -> Rooms:
-    instrumenter = make_instrumenter(settings)
+    instrumenter = make_instrumenter(settings, endpoint, store)
     stack.push_async_callback(instrumenter.aclose)
+    if endpoint is not None:
+        await endpoint.start()
     sandbox = make_sandbox(settings, registry.public_folders())
     stack.push_async_callback(sandbox.aclose)
     await sandbox.start()
@@ -88,7 +100,27 @@ async def _open_rooms(
     )
 
 
-def make_instrumenter(settings: Settings) -> Instrumenter:
+def make_endpoint(chosen: LmSettings) -> Endpoint:
+    """Return the door to the language model."""
+    return Endpoint(
+        chosen.url,
+        chosen.model,
+        deadline_seconds=chosen.lm_deadline_seconds,
+        context_tokens=chosen.context_tokens,
+        api_key=None if chosen.api_key is None else chosen.api_key.get_secret_value(),
+        connections=chosen.connections,
+    )
+
+
+def _describe_lm(endpoint: Endpoint | None) -> PartOut:
+    if endpoint is None:
+        return PartOut(ready=True, detail="not used")
+    return PartOut(ready=endpoint.state is EndpointState.READY, detail=endpoint.describes)
+
+
+def make_instrumenter(
+    settings: Settings, endpoint: Endpoint | None = None, cache: PlacementCache | None = None
+) -> Instrumenter:
     """Return the instrumenter the settings ask for."""
     chosen = settings.instrument
     match chosen.kind:
@@ -96,6 +128,14 @@ def make_instrumenter(settings: Settings) -> Instrumenter:
             return StaticInstrumenter(chosen.processes, chosen.deadline_seconds)
         case "off":
             return OffInstrumenter(chosen.processes, chosen.deadline_seconds)
+        case "lm":
+            return LmInstrumenter(
+                StaticInstrumenter(chosen.processes, chosen.deadline_seconds),
+                endpoint or make_endpoint(chosen),
+                cache,
+                mode=Mode(chosen.mode),
+                merge=chosen.merge,
+            )
         case never:
             assert_never(never)
 

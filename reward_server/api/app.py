@@ -41,6 +41,7 @@ class Services:
     runner: JobRunner
     store: Store
     registry: Registry
+    describe_lm: Callable[[], answers.PartOut]
 
 
 async def _services(request: Request) -> Services:  # async: a plain function costs a thread
@@ -219,7 +220,7 @@ async def readyz(services: Wired) -> Response:
         ready=database.ready,
         database=database,
         sandbox=answers.PartOut(ready=True, detail=f"{kind}, {slots} slots"),
-        lm=answers.PartOut(ready=True, detail="not used"),
+        lm=services.describe_lm(),
     )
     return _json(content, 200 if content.ready else 503)
 

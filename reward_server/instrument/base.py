@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from reward_server.model import Instrumented, Program
+    from reward_server.model import Instrumented, Placement, PlacementKey, Program
 
 
 class Instrumenter(Protocol):
@@ -26,4 +26,19 @@ class Instrumenter(Protocol):
 
     async def aclose(self) -> None:
         """Stop every process this instrumenter started."""
+        ...
+
+
+class PlacementCache(Protocol):
+    """Keeps what a language model said of programs.
+
+    Both methods raise InfrastructureError when that cannot be done now.
+    """
+
+    async def placement(self, key: PlacementKey) -> Placement | None:
+        """Return what was kept under this key."""
+        ...
+
+    async def keep_placement(self, key: PlacementKey, placement: Placement) -> None:
+        """Keep this; what is kept under the key already may stay."""
         ...

@@ -1,9 +1,10 @@
 """The parsing child: the only place where a program's text meets the Python parser.
 
-A question holds the code as a blob and what to do besides compiling it: `find` markers, or
-check the `markers` given. The answer is `syntax_error` with a line, or the markers that
-passed verification and, when they did not, the reason. A fault of the finder costs a program
-its markers and never its run.
+A question holds the code as a blob and what to do besides compiling it: `find` markers, check
+the `markers` given, show the code as a `view` without comments, or read a language model's
+`answer` about it. The answer is `syntax_error` with a line, or the markers that passed
+verification and, when they did not, the reason. A fault of the finder, or an answer that cannot
+be read, costs a program its markers and never its run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from typing import TYPE_CHECKING
 
 from reward_server.children import serve
 from reward_server.errors import InfrastructureError, boundary
+from reward_server.instrument.comments import without_comments
+from reward_server.instrument.placing import place
+from reward_server.instrument.prompts import Mode
 from reward_server.instrument.static import find_markers
 from reward_server.instrument.verify import objection
 from reward_server.model import ErrorKind, Marker, Milestone
@@ -38,8 +42,12 @@ def answer(question: Message, blob: bytes) -> Message:
         return {"syntax_error": True, "line": error.lineno}
     except (ValueError, RecursionError, MemoryError, OverflowError):
         return {"syntax_error": True, "line": None}
+    if question.get("view"):
+        return {"markers": [], "text": without_comments(code)}
     if question.get("find"):
         return _found(code, tree)
+    if "answer" in question:
+        return _placed(question, code, tree)
     return _checked(code, [Marker(a, b, Milestone(m)) for a, b, m in question.get("markers", ())])
 
 
@@ -61,11 +69,25 @@ def _found(code: str, tree: ast.Module) -> Message:
         return {"markers": [], "reason": error.message}
 
 
+def _placed(question: Message, code: str, tree: ast.Module) -> Message:
+    try:
+        with boundary(ErrorKind.WORKER_LOST, "placing"):
+            mode = Mode(question["mode"])
+            markers, reason = place(question["answer"], mode, code, tree, _compile)
+    except InfrastructureError as error:
+        return {"markers": [], "reason": error.message}
+    return {"markers": _plain(markers), "reason": reason}
+
+
+def _plain(markers: list[Marker]) -> list[list[int]]:
+    return [[marker.line, marker.column, int(marker.milestone)] for marker in markers]
+
+
 def _checked(code: str, markers: list[Marker]) -> Message:
     reason = objection(code, markers) if markers else None
     if reason is not None:
         return {"markers": [], "reason": reason}
-    return {"markers": [[m.line, m.column, int(m.milestone)] for m in markers]}
+    return {"markers": _plain(markers)}
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reward_server.children import Message
+    from reward_server.instrument.prompts import Mode
     from reward_server.model import Program
 
 DEADLINE_SECONDS = 10.0
@@ -34,11 +35,15 @@ _MODULE = "reward_server.instrument.child"
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What the parsing child says of a program: its markers, or why it cannot be compiled."""
+    """What the parsing child says of a program: its markers, or why it cannot be compiled.
+
+    `text` is the program without its comments, where that was asked for.
+    """
 
     markers: tuple[Marker, ...] = ()
     reason: str | None = None
     failure: Failure | None = None
+    text: str | None = None
 
 
 class Parser:
@@ -64,6 +69,17 @@ class Parser:
         """Return markers placed by someone else if they pass verification, else the reason."""
         places = [[marker.line, marker.column, int(marker.milestone)] for marker in markers]
         return await self._ask({"markers": places}, code)
+
+    async def view(self, code: str) -> Parsed:
+        """Return the text of a program without its comments, if it compiles."""
+        return await self._ask({"view": True}, code)
+
+    async def place(self, code: str, answer: str, mode: Mode) -> Parsed:
+        """Return the markers a language model asks for that hold, and what was left out.
+
+        A failure is the answer's, on which the child died, if the program is known to compile.
+        """
+        return await self._ask({"answer": answer, "mode": mode.value}, code)
 
     async def aclose(self) -> None:
         """Kill every child."""
@@ -126,4 +142,4 @@ def _read(answer: Message) -> Parsed:
     markers = tuple(
         Marker(line, column, Milestone(milestone)) for line, column, milestone in answer["markers"]
     )
-    return Parsed(markers, answer.get("reason"))
+    return Parsed(markers, answer.get("reason"), text=answer.get("text"))

@@ -52,7 +52,7 @@ def objection(code: str, markers: Sequence[Marker]) -> str | None:
         original, copy = ast.parse(code), ast.parse(code)
         if len(set(markers)) != len(markers):
             return "a marker was given twice"
-        if not {(marker.line, marker.column) for marker in markers} <= set(_places(original)):
+        if not {(marker.line, marker.column) for marker in markers} <= set(places(original)):
             return "a marker is not after a statement that can be followed by one"
         name = _unused_name(code)
         changed = insert_markers(copy, markers, name)
@@ -106,7 +106,8 @@ def _is_call(node: ast.stmt, name: str) -> bool:
     return isinstance(node.value.func, ast.Name) and node.value.func.id == name
 
 
-def _places(tree: ast.Module) -> Iterator[tuple[int, int]]:
+def places(tree: ast.Module) -> Iterator[tuple[int, int]]:
+    """Return the places of all statements that a marker may follow."""
     for body, in_class in _bodies(tree):
         if in_class:
             continue

@@ -7,6 +7,7 @@ Every method is committed when it returns. The names of tables and columns stay 
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from reward_server.errors import InfrastructureError, RequestError, boundary
@@ -16,11 +17,13 @@ from reward_server.store.paging import select_page, to_page
 from reward_server.store.rows import (
     answer_of,
     job_parameters,
+    placement_parameters,
     solution_parameters,
     storable,
     storable_or_none,
     to_answer,
     to_job,
+    to_placement,
 )
 from reward_server.store.values import Accepted, JobState, Relative, SolutionDetail
 
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Executable, Row
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from reward_server.model import Submission, Verdict
+    from reward_server.model import Placement, PlacementKey, Submission, Verdict
     from reward_server.store.paging import SolutionFilter
     from reward_server.store.values import JobRow, Page, StoredAnswer
 
@@ -145,6 +148,16 @@ class Store:
             RequestError: `invalid_request` when the limit or the cursor is not a valid one.
         """
         return to_page(await self._rows(select_page(wanted)), wanted)
+
+    async def placement(self, key: PlacementKey) -> Placement | None:
+        """Return what a language model said of a program before."""
+        row = await self._row(statements.PLACEMENT, asdict(key))
+        return None if row is None else to_placement(row)
+
+    async def keep_placement(self, key: PlacementKey, placement: Placement) -> None:
+        """Keep what a language model said of a program; what is there already stays."""
+        parameters = placement_parameters(placement) | asdict(key)
+        await self._row(statements.KEEP_PLACEMENT, parameters)
 
     async def _recorded(self, job_id: UUID) -> StoredAnswer:
         answer = await self.answer(job_id)

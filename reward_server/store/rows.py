@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -12,7 +13,9 @@ from reward_server.model import (
     ErrorKind,
     Failure,
     Instrumentation,
+    Marker,
     Milestone,
+    Placement,
     PromptKind,
     Submission,
     Timings,
@@ -265,3 +268,17 @@ def _instrumentation(row: Row[Any]) -> Instrumentation:
         verified=row.instrumentation_verified,
         reason=row.instrumentation_reason,
     )
+
+
+def placement_parameters(placement: Placement) -> dict[str, Any]:
+    """Return the columns of `placements` that are not its key."""
+    places = [(m.line, m.column, m.milestone.value) for m in placement.markers]
+    return {"places": list(chain.from_iterable(places)), "reason": placement.reason}
+
+
+def to_placement(row: Row[Any]) -> Placement:
+    """Read a row of `placements`."""
+    numbers = iter(row.places)
+    triples = zip(numbers, numbers, numbers, strict=True)
+    markers = tuple(Marker(line, column, Milestone(m)) for line, column, m in triples)
+    return Placement(markers, row.reason)

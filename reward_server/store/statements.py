@@ -101,3 +101,16 @@ CHILDREN = text("""
 """)
 
 PING = text("SELECT 1")
+
+PLACEMENT = text("""
+    SELECT places, reason FROM placements
+    WHERE program_digest = :program_digest AND mode = :mode AND model = :model
+        AND prompt_version = :prompt_version
+""")
+
+KEEP_PLACEMENT = text("""
+    INSERT INTO placements (program_digest, mode, model, prompt_version, places, reason)
+    VALUES (:program_digest, :mode, :model, :prompt_version, CAST(:places AS integer[]), :reason)
+    ON CONFLICT DO NOTHING
+    RETURNING prompt_version
+""")

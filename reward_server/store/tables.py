@@ -1,4 +1,7 @@
-"""The two tables of the store: jobs that were accepted, and the solutions they ended in.
+"""The tables of the store: jobs that were accepted, and the solutions they ended in.
+
+Beside them `placements` keeps what a language model said of a program, so that it is asked once;
+its `places` are line, column and milestone in turn.
 
 What must never be false is a constraint here and not a habit of the code. `parent_id` points
 to a solution without a foreign key: a lineage may reach into a database that was pruned.
@@ -141,3 +144,16 @@ Index(None, solutions.c.duration_seconds, solutions.c.id)
 Index(None, solutions.c.task_id, solutions.c.reward, solutions.c.id)
 Index(None, solutions.c.run_id, solutions.c.created_at, solutions.c.id)
 Index(None, solutions.c.parent_id, postgresql_where=solutions.c.parent_id.is_not(None))
+
+placements = Table(
+    "placements",
+    metadata,
+    Column("program_digest", Text, primary_key=True),
+    Column("mode", Text, primary_key=True),
+    Column("model", Text, primary_key=True),
+    Column("prompt_version", Integer, primary_key=True),
+    Column("places", ARRAY(Integer), nullable=False),
+    Column("reason", Text),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    CheckConstraint("cardinality(places) % 3 = 0", "places_are_triples"),
+)

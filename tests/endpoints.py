@@ -1,0 +1,185 @@
+"""A language model's endpoint on loopback that does as it is told, good or bad."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    Behaviour = Callable[[dict[str, Any], asyncio.StreamWriter], Awaitable[None]]
+
+MODEL = "some/frozen-model"
+
+
+def respond(
+    body: bytes, status: int = 200, headers: dict[str, str] | None = None, length: int | None = None
+) -> bytes:
+    size = len(body) if length is None else length
+    lines = [f"HTTP/1.1 {status} Told", f"Content-Length: {size}"]
+    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def completion(content: object, finish: str = "stop", model: str = MODEL) -> bytes:
+    message = {"role": "assistant", "content": content}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    return json.dumps({"model": model, "choices": [choice]}).encode()
+
+
+def says(content: object, finish: str = "stop", model: str = MODEL) -> Behaviour:
+    return sends(respond(completion(content, finish, model)))
+
+
+def places(*pairs: tuple[int, str]) -> Behaviour:
+    listed = [{"line": line, "milestone": milestone} for line, milestone in pairs]
+    return says(json.dumps({"places": listed}))
+
+
+def sends(data: bytes) -> Behaviour:
+    async def behave(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+
+    return behave
+
+
+def fails(status: int, **headers: str) -> Behaviour:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return sends(respond(b"{}", status, named))
+
+
+async def hangs(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+    await writer.wait_closed()
+
+
+async def stalls(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+    """Begin an answer and never end it."""
+    writer.write(respond(b'{"model": ', length=1000))
+    await writer.drain()
+    await writer.wait_closed()
+
+
+async def trickles(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+    writer.write(respond(b"", length=1 << 20))
+    while not writer.is_closing():
+        writer.write(b" ")
+        await writer.drain()
+        await asyncio.sleep(0.01)
+
+
+async def floods(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+    writer.write(respond(b"", length=8 << 30))
+    while not writer.is_closing():
+        writer.write(b" " * (1 << 16))
+        await writer.drain()
+
+
+async def breaks_off(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+    writer.write(respond(completion("{}")[:20], length=1000))
+    await writer.drain()
+    writer.close()
+
+
+class ScriptedEndpoint:
+    """Serves from a thread of its own; `script` is used up first, then `behave` holds."""
+
+    def __init__(self) -> None:
+        self.models: list[dict[str, Any]] = [{"id": MODEL}]
+        self.behave: Behaviour = places()
+        self.script: list[Behaviour] = []
+        self.asked: list[dict[str, Any]] = []
+        self.headers: list[str] = []
+        self.looked_at = 0
+        self.most_at_once = 0
+        self._at_once = 0
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._server: asyncio.Server | None = None
+        self._port = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.come()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.go()
+        self._run(self._cancel_all())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def prompts(self) -> list[str]:
+        return ["\n".join(m["content"] for m in body["messages"]) for body in self.asked]
+
+    def come(self) -> None:
+        """Listen, at the same port as before."""
+        self._run(self._listen())
+
+    def go(self) -> None:
+        """Stop listening and drop every connection."""
+        self._run(self._stop())
+
+    def _run(self, work: Coroutine[None, None, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._converse, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def _stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    @staticmethod
+    async def _cancel_all() -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while not writer.is_closing():
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                await self._serve(head, reader, writer)
+        self._writers.discard(writer)
+        writer.close()
+
+    async def _serve(
+        self, head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        if head.startswith("GET /v1/models "):
+            self.looked_at += 1
+            self.headers.append(head)
+            writer.write(respond(json.dumps({"object": "list", "data": self.models}).encode()))
+            return
+        lengths = [line for line in head.split("\r\n") if line.lower().startswith("content-length")]
+        body = json.loads(await reader.readexactly(int(lengths[0].split(":")[1])))
+        if body["max_tokens"] == 1:  # the endpoint's own sign of life
+            behave = says("yes") if self.behave is not hangs else hangs
+        else:
+            self.asked.append(body)
+            self.headers.append(head)
+            behave = self.script.pop(0) if self.script else self.behave
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            await behave(body, writer)
+        finally:
+            self._at_once -= 1
