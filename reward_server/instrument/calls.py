@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from reward_server.instrument import knowledge
@@ -13,7 +14,7 @@ from reward_server.instrument.invocation import (
 )
 from reward_server.instrument.knowledge import Role, role_of
 from reward_server.instrument.methods import apply_method
-from reward_server.instrument.origins import Class, Function
+from reward_server.instrument.origins import Class, Function, names_a_model, side_of
 from reward_server.instrument.records import record, watch
 from reward_server.instrument.values import (
     ESTIMATOR,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from reward_server.instrument.trace import Trace
 
 _KNOWN_DATA = Tag.DATA | Tag.UNKNOWN | Tag.FILE
+_JUDGED = Tag.PREDICTION | Tag.RESIDUAL | Tag.METRIC | Tag.LOSS
 
 
 def apply(trace: Trace, call: Invocation) -> Value:
@@ -72,7 +74,21 @@ def _apply_value(trace: Trace, call: Invocation) -> Value:
         _call_back(trace, call)
     if call.receiver.has(SIDES) and call.method not in knowledge.JOIN_METHODS:
         arguments &= ~SIDES
+    if call.method == "replace" and call.receiver.tags in ONE_SIDE:
+        return Value(_renamed(call))
+    if (
+        call.method in knowledge.STATISTICS
+        and call.receiver.tags & (_JUDGED | Tag.DATA) == Tag.DATA
+    ):
+        return Value(call.receiver.tags & FLOWING & ~SIDES)
     return Value((arguments | call.receiver.tags) & FLOWING)
+
+
+def _renamed(call: Invocation) -> Tags:
+    """Return the side of a file whose name is made from another's."""
+    new = call.node.args[1] if len(call.node.args) > 1 else None
+    text = new.value if isinstance(new, ast.Constant) else None
+    return (side_of(text) if isinstance(text, str) else NO_TAGS) or call.receiver.tags
 
 
 def _show(trace: Trace, call: Invocation) -> None:
@@ -183,6 +199,15 @@ def _network(trace: Trace, _: Invocation) -> Value:
     return Value(ESTIMATOR)
 
 
+def _layer(trace: Trace, call: Invocation) -> Value:
+    """Return a layer, which is a model when it is given the name of one."""
+    statement = trace.statement
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if isinstance(target, ast.Name) and names_a_model(target.id):
+        return _network(trace, call)
+    return NOTHING
+
+
 def _split(_: Trace, call: Invocation) -> Value:
     sides = call.arguments & SIDES
     kept = Tag.HELDOUT if sides == Tag.HELDOUT else Tag.TRAIN
@@ -285,7 +310,9 @@ def _copy(_: Trace, call: Invocation) -> Value:
 
 def _reduce(_: Trace, call: Invocation) -> Value:
     tags = call.arguments & FLOWING
-    return reduced(tags) if tags & Tag.RESIDUAL else Value(tags)
+    if tags & Tag.RESIDUAL:
+        return reduced(tags)
+    return Value(tags if tags & _JUDGED else tags & ~SIDES)
 
 
 def _enumerate(_: Trace, call: Invocation) -> Value:
@@ -310,6 +337,7 @@ _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.META_MODEL: _meta_model,
     Role.PIPELINE: _pipeline,
     Role.NETWORK: _network,
+    Role.LAYER: _layer,
     Role.TRANSFORMER: lambda _trace, _call: Value(Tag.TRANSFORMER),
     Role.SPLITTER: lambda _trace, _call: Value(Tag.SPLITTER),
     Role.SPLIT: _split,

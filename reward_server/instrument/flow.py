@@ -65,8 +65,8 @@ def bind(trace: Trace, target: ast.expr, value: Value) -> None:
     elif isinstance(target, ast.Attribute):
         _set_attribute(trace, target, value)
     elif isinstance(target, ast.Subscript):
-        evaluate(trace, target.slice)
-        grow(trace, target.value, value)
+        index = evaluate(trace, target.slice)
+        grow(trace, target.value, value.tagged(_counted(value, index)))
 
 
 def _set_attribute(trace: Trace, target: ast.Attribute, value: Value) -> None:
@@ -82,7 +82,8 @@ def _set_attribute(trace: Trace, target: ast.Attribute, value: Value) -> None:
 def grow(trace: Trace, container: ast.expr, value: Value) -> None:
     """Let a container hold a value beside what it holds already."""
     if isinstance(container, ast.Subscript):
-        grow(trace, container.value, value)
+        index = evaluate(trace, container.slice)
+        grow(trace, container.value, value.tagged(_counted(value, index)))
         return
     if not isinstance(container, ast.Name | ast.Attribute):
         return
@@ -93,6 +94,11 @@ def grow(trace: Trace, container: ast.expr, value: Value) -> None:
     if value.has(ESTIMATOR) or before.each is not None:
         before = join(before, iterable(value))
     bind(trace, container, before.tagged(tags))
+
+
+def _counted(value: Value, index: Value) -> Tags:
+    """Return what a place in a table tells of the data, when what is put there tells nothing."""
+    return NO_TAGS if value.tags else index.tags & (Tag.DATA | SIDES)
 
 
 def consume(trace: Trace, node: ast.expr) -> Value:
@@ -185,7 +191,8 @@ def _subscript(trace: Trace, node: ast.Subscript) -> Value:
     if isinstance(key, int) and -len(base.items) <= key < len(base.items):
         return base.items[key]
     if base.each is not None:
-        return base.each
+        looked_up = index.tags & (Tag.DATA | SIDES) if index.has(Tag.DATA) else NO_TAGS
+        return base.each if base.each.has(ESTIMATOR) else base.each.tagged(looked_up)
     tags = base.tags
     if not (isinstance(node.slice, ast.Slice) and trace.is_given(_AMBIGUOUS)):
         tags = _selected(base.tags, index.tags, node.slice, key)

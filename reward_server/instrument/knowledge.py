@@ -21,6 +21,7 @@ class Role(Enum):
     META_MODEL = auto()
     PIPELINE = auto()
     NETWORK = auto()
+    LAYER = auto()
     TRANSFORMER = auto()
     SPLITTER = auto()
     SPLIT = auto()
@@ -69,6 +70,7 @@ READ_METHODS = frozenset({"read", "readline", "readlines"})
 PATH_READ_METHODS = frozenset({"read_text", "read_bytes"})
 IMAGE_FLOW_METHODS = frozenset({"flow_from_directory", "flow_from_dataframe"})
 REDUCE_METHODS = frozenset({"mean", "sum"})
+STATISTICS = frozenset({"mean", "std", "var", "median", "min", "max", "quantile", "mode"})
 SELF_METHODS = frozenset({"set_params", "to", "cuda", "cpu", "float", "double", "half", "eval"})
 GROW_METHODS = frozenset({"append", "extend", "add", "insert", "update", "setdefault"})
 JOIN_METHODS = frozenset({"append", "concat", "vstack"})
@@ -213,6 +215,8 @@ _EXACT: dict[str, Role] = {
     "pytorch_lightning.Trainer": Role.TRAINER,
     "torch.nn.Module": Role.NETWORK,
     "torch.nn.Sequential": Role.NETWORK,
+    "torch.nn.Linear": Role.LAYER,
+    "torch.nn.LazyLinear": Role.LAYER,
     "lightning.LightningModule": Role.NETWORK,
     "pytorch_lightning.LightningModule": Role.NETWORK,
     "timm.create_model": Role.NETWORK,

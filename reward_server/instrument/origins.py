@@ -37,6 +37,7 @@ _SIDE_WORDS = {
     ),
     Tag.TEST: frozenset({"test", "testing", "tst", "te"}),
 }
+_MODEL_WORDS = frozenset({"model", "net", "network", "clf", "classifier", "regressor"})
 _ROW_WORDS = frozenset(
     {"idx", "index", "indices", "ix", "ind", "inds", "ids", "mask", "msk", "rows", "i", "fold"}
 )
@@ -174,6 +175,8 @@ def hinted(name: str, value: Value) -> Value:
     sides, hint = value.tags & SIDES, side_of(name)
     if sides == Tag.TRAIN and hint in (Tag.HELDOUT, Tag.TEST):
         hint = Tag.HELDOUT
+    elif sides & Tag.TRAIN and hint == Tag.HELDOUT:
+        pass  # training and test data went through the same function
     elif sides == Tag.HELDOUT and hint == Tag.TRAIN and not value.has(Tag.PREDICTION):
         pass  # the first rows were held out, the rest is what is trained on
     elif not hint or hint == sides or (sides and hint & ~sides):
@@ -213,6 +216,11 @@ def side_of_path(text: str) -> Tags:
 def names_a_metric(name: str) -> bool:
     """Tell whether a name is that of a loss or a score."""
     return not _METRIC_WORDS.isdisjoint(_words(name[:200]))
+
+
+def names_a_model(name: str) -> bool:
+    """Tell whether a name is that of a whole model."""
+    return not _MODEL_WORDS.isdisjoint(_words(name[:200]))
 
 
 def _words(name: str) -> Iterable[str]:

@@ -13,7 +13,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from reward_server.instrument.origins import names_a_metric
-from reward_server.instrument.values import FLOWING, NO_TAGS, SIDES, Tag, Value
+from reward_server.instrument.values import FLOWING, NO_TAGS, Tag, Value
 from reward_server.model import Milestone
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def multiply(trace: Trace, left: Value, right: Value) -> Value:
     tags = reduce(or_, factors, NO_TAGS) & FLOWING
     if not weights or not tags & (Tag.DATA | Tag.UNKNOWN):
         return Value(tags)
-    if tags & SIDES == Tag.TEST and Milestone.TRAINED_MODEL in trace.seen:
+    if tags & Tag.TEST and Milestone.TRAINED_MODEL in trace.seen:
         trace.judge(Tag.PREDICTION, tags)
     return Value(tags | Tag.PREDICTION | Tag.LINEAR)
 

@@ -19,7 +19,7 @@ class NBLogistic(BaseEstimator, ClassifierMixin):
     def fit(self, X, y):
         y = np.asarray(y)
         self.r_ = sparse.csr_matrix(np.log(self._pr(X, y, 1) / self._pr(X, y, 0)))
-        self.clf_ = LogisticRegression(C=self.C, max_iter=500)
+        self.clf_ = LogisticRegression(C=self.C, max_iter=500)  #= model
         self.clf_.fit(X.multiply(self.r_), y)  #= trained
         return self
 

@@ -31,7 +31,7 @@ rf.fit(X_tr, y_tr)  #= trained
 rf.score(X_tr, y_tr), rf.score(X_te, y_te)  #= train-loss, test-loss
 
 # %%
-rf2 = RandomForestRegressor(n_estimators=300).fit(X, y2)
+rf2 = RandomForestRegressor(n_estimators=300).fit(X, y2)  #= model, trained
 sub = pd.DataFrame({'id': test['id']})
 sub['formation_energy_ev_natom'] = rf2.predict(test.drop('id', axis=1))  #= predicted
 sub['bandgap_energy_ev'] = rf.predict(test.drop('id', axis=1))  #= predicted
