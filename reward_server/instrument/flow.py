@@ -65,8 +65,7 @@ def bind(trace: Trace, target: ast.expr, value: Value) -> None:
     elif isinstance(target, ast.Attribute):
         _set_attribute(trace, target, value)
     elif isinstance(target, ast.Subscript):
-        index = evaluate(trace, target.slice)
-        grow(trace, target.value, value.tagged(_counted(value, index)))
+        grow(trace, target, value)
 
 
 def _set_attribute(trace: Trace, target: ast.Attribute, value: Value) -> None:
