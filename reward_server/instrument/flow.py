@@ -72,10 +72,10 @@ def _set_attribute(trace: Trace, target: ast.Attribute, value: Value) -> None:
     owner = evaluate(trace, target.value)
     if owner.path:
         trace.replaced |= {owner.path, f"{owner.path}.{target.attr}"}
-    elif owner.has(ESTIMATOR) and target.attr in knowledge.ESTIMATOR_METHODS:
-        bind(trace, target.value, NOTHING)
-    elif owner.instance is not None:
+    elif owner.instance is not None and target.attr not in knowledge.ESTIMATOR_METHODS:
         owner.instance.set_attribute(target.attr, value)
+    elif owner.tags & ~FLOWING and target.attr in knowledge.FORGEABLE:
+        bind(trace, target.value, NOTHING)
 
 
 def grow(trace: Trace, container: ast.expr, value: Value) -> None:
@@ -136,13 +136,13 @@ def _attribute(trace: Trace, node: ast.Attribute) -> Value:
 def _attribute_of(trace: Trace, base: Value, name: str) -> Value:
     if base.path:
         return Value(path=f"{base.path}.{name}"[:200])
+    if base.instance is not None and (found := base.instance.member(name)) is not None:
+        return found
     if milestone := _recorded(trace, base, name):
         trace.report(milestone)
         return Value(Tag.LOSS if base.has(Tag.PREDICTION) else Tag.METRIC)
-    if base.has(ESTIMATOR) and name in ("history", "evals_result_", "evals_result"):
+    if base.has(ESTIMATOR) and name in knowledge.RECORD_ATTRIBUTES:
         return Value(Tag.HISTORY)
-    if base.instance is not None and (found := base.instance.member(name)) is not NOTHING:
-        return found
     if base.has(Tag.MODEL) and name in knowledge.MODEL_ATTRIBUTES:
         return base
     kept = Tag.HISTORY if name == "history" else FLOWING | Tag.FILE_PATH

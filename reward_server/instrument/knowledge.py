@@ -84,6 +84,16 @@ TRAINING_ATTRIBUTES = frozenset(
     | {"mse_resid", "llf", "rsquared", "rsquared_adj", "prsquared", "ssr", "deviance"}
 )
 STUDY_ATTRIBUTES = frozenset({"best_value", "best_trial", "best_values"})
+RECORD_ATTRIBUTES = frozenset({"history", "evals_result_"})
+FORGEABLE = (
+    ESTIMATOR_METHODS
+    | RECORD_METHODS
+    | TRAINER_METHODS
+    | HELDOUT_ATTRIBUTES
+    | TRAINING_ATTRIBUTES
+    | STUDY_ATTRIBUTES
+    | RECORD_ATTRIBUTES
+)
 PLAIN_ATTRIBUTES = frozenset({"shape", "columns", "dtypes", "size", "ndim"})
 
 _TORCH_LOSSES = (

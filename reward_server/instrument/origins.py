@@ -96,14 +96,14 @@ class Class:
     methods: dict[str, Function] = field(default_factory=dict)
     bases: list[Class] = field(default_factory=list)
 
-    def member(self, name: str) -> Value:
+    def member(self, name: str) -> Value | None:
         """Return an attribute or method of an instance, looked up through direct bases."""
         for home in (self, *self.bases):
             if name in home.methods:
                 return Value(callee=home.methods[name])
             if name in home.attributes:
                 return home.attributes[name]
-        return NOTHING
+        return None
 
     def set_attribute(self, name: str, value: Value) -> None:
         """Remember that instances may hold this value."""

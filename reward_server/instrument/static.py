@@ -7,8 +7,8 @@ packages count, never a word in a string, a comment or a name of the program's o
 package's function that the program has replaced.
 
 Not covered: loops and comprehensions that happen to run zero times, data flow through globals
-set in functions, functions called by a package (an Optuna objective), attributes of objects
-of unknown classes, code in strings (`exec`), names made by `globals()` or `setattr`.
+set in functions, functions called by a package (but for the objective of a study), attributes of
+objects of unknown classes, code in strings (`exec`), names made by `globals()` or `setattr`.
 """
 
 from __future__ import annotations
