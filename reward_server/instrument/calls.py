@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reward_server.instrument import knowledge
@@ -28,7 +29,9 @@ from reward_server.instrument.values import (
     Tags,
     Value,
     iterable,
+    join_all,
     sequence,
+    union,
 )
 from reward_server.instrument.weights import multiply
 from reward_server.model import Milestone
@@ -100,6 +103,8 @@ def _show(trace: Trace, call: Invocation) -> None:
 def _call_back(trace: Trace, call: Invocation) -> None:
     """Let a package call the program's own function, as a study or a table does."""
     function = call.first.callee
+    if call.first.instance is not None:
+        function = call.first.instance.methods.get("__call__")
     if not isinstance(function, Function):
         return
     _enter(trace, function, call.receiver.tags & FLOWING)
@@ -137,8 +142,11 @@ def _given(tags: Tags, inner: Tags) -> Tags:
 
 
 def _narrowed(value: Value, tags: Tags) -> Value:
+    if value.items:
+        items = tuple(_narrowed(item, tags) for item in value.items)
+        return replace(value, tags=union(items), items=items, each=join_all(items))
     sides, given = value.tags & SIDES, tags & SIDES
-    if given and given != sides and not given & ~sides and not value.items:
+    if given and given != sides and not given & ~sides:
         return Value(value.tags & ~SIDES | given)
     return value
 
@@ -161,6 +169,11 @@ def _define(trace: Trace) -> None:
 
 def _load(trace: Trace, call: Invocation) -> Value:
     return trace.loaded(call.arguments)
+
+
+def _read_lazily(_: Trace, call: Invocation) -> Value:
+    """Return a reader, which reads when it is walked over."""
+    return Value(call.arguments & (PLACES | Tag.FILE | Tag.DATA))
 
 
 def _load_from_text(trace: Trace, call: Invocation) -> Value:
@@ -315,6 +328,10 @@ def _reduce(_: Trace, call: Invocation) -> Value:
     return Value(tags if tags & _JUDGED else tags & ~SIDES)
 
 
+def _exhaust(trace: Trace, call: Invocation) -> Value:
+    return _load(trace, call) if call.first.has(Tag.FILE) else call.first
+
+
 def _enumerate(_: Trace, call: Invocation) -> Value:
     return iterable(sequence([NOTHING, call.first.element()]))
 
@@ -330,6 +347,8 @@ def _tagging(tags: Tags) -> Callable[[Trace, Invocation], Value]:
 _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.LOAD: _load,
     Role.LOAD_FROM_TEXT: _load_from_text,
+    Role.READER: _read_lazily,
+    Role.EXHAUST: _exhaust,
     Role.OPEN: _open,
     Role.ARCHIVE: _archive,
     Role.FILE_PATH: _tagging(Tag.FILE_PATH),

@@ -14,6 +14,8 @@ class Role(Enum):
 
     LOAD = auto()
     LOAD_FROM_TEXT = auto()
+    READER = auto()
+    EXHAUST = auto()
     OPEN = auto()
     ARCHIVE = auto()
     FILE_PATH = auto()
@@ -114,8 +116,8 @@ _SKLEARN_MODELS = (
 _EXACT: dict[str, Role] = {
     "json.load": Role.LOAD,
     "json.loads": Role.LOAD_FROM_TEXT,
-    "csv.reader": Role.LOAD_FROM_TEXT,
-    "csv.DictReader": Role.LOAD_FROM_TEXT,
+    "csv.reader": Role.READER,
+    "csv.DictReader": Role.READER,
     "PIL.Image.open": Role.LOAD,
     "cv2.imread": Role.LOAD,
     "imageio.imread": Role.LOAD,
@@ -241,9 +243,9 @@ _EXACT: dict[str, Role] = {
     "builtins.len": Role.LENGTH,
     "builtins.enumerate": Role.ENUMERATE,
     "builtins.zip": Role.ZIP,
-    "builtins.list": Role.SAME,
-    "builtins.tuple": Role.SAME,
-    "builtins.sorted": Role.SAME,
+    "builtins.list": Role.EXHAUST,
+    "builtins.tuple": Role.EXHAUST,
+    "builtins.sorted": Role.EXHAUST,
     "builtins.reversed": Role.SAME,
     "builtins.iter": Role.SAME,
     "tqdm.tqdm": Role.SAME,
