@@ -85,6 +85,11 @@ class Function:
     called: bool = False
     trains: bool = False
 
+    @property
+    def flowed(self) -> tuple[Tags, ...]:
+        """Return what has come in and gone out so far."""
+        return self.returned.tags, *(value.tags for value in self.parameters.values())
+
 
 @dataclass(eq=False, slots=True)
 class Class:

@@ -87,7 +87,8 @@ class Trace:
     @property
     def learnt(self) -> tuple[object, ...]:
         """Return what has to stay the same for another round to be of no use."""
-        return self.events, self.guesses, len(self.updated), len(self.weights)
+        flowed = [function.flowed for function in self._functions.values()]
+        return self.events, self.guesses, len(self.updated), len(self.weights), flowed
 
     def start_round(self) -> None:
         """Forget what was reported, keep what was learnt."""
