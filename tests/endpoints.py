@@ -85,6 +85,13 @@ async def breaks_off(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
     writer.close()
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that happens in another thread, where no event of ours can be set."""
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
 class ScriptedEndpoint:
     """Serves from a thread of its own; `script` is used up first, then `behave` holds."""
 

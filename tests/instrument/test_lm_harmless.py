@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from reward_server.instrument.placing import place
@@ -67,7 +67,7 @@ def run(code: str, markers: list[Marker]) -> tuple[Ending, list[int]]:
             [sys.executable, "-I", "-S", "-B", "-c", DRIVER, asked],
             cwd=folder,
             capture_output=True,
-            timeout=60,
+            timeout=20,
             check=False,
         )
         asked.unlink()
@@ -107,12 +107,16 @@ HEADS = [
     "for i in []:",
     "if a:",
     "if not a:",
-    "while a < 3:\n    a += 1",
+    "while n < 3:\n    n += 1",
     "try:",
     "with open('log.txt', 'a') as f:\n    f.write('x')",
     "def work(a=2, model=package.Model()):",
     "class Thing:",
 ]
+
+
+# Every step can have been taken after this, so that what is named later is not left out.
+HEAD = "import package, sys\na = 1\nb = n = 2\ndata = package.score(a)\nmodel = package.Model()"
 
 
 def indented(text: str) -> str:
@@ -141,15 +145,24 @@ statements = st.recursive(
     max_leaves=10,
 )
 programs = st.lists(statements, min_size=1, max_size=8).map(
-    lambda parts: "\n".join(["import package", "import sys", "a = 1", "b = 2", *parts, ""])
+    lambda parts: "\n".join([HEAD, *parts, ""])
 )
-lines_named = st.lists(st.tuples(st.integers(-2, 60), st.sampled_from(LABELS)), max_size=24).map(
-    lambda pairs: json.dumps({"places": [{"line": a, "milestone": b} for a, b in pairs]})
-)
-ADDED = [
+
+
+@st.composite
+def lines_named(draw: st.DrawFn, code: str) -> str:
+    """Return an answer that names any lines, those of the program and some beside it."""
+    lines = st.integers(-1, code.count("\n") + 2)
+    pairs = draw(st.lists(st.tuples(lines, st.sampled_from(LABELS)), min_size=4, max_size=24))
+    return json.dumps({"places": [{"line": a, "milestone": b} for a, b in pairs]})
+
+
+PRINTS = [
     *(f"print({label!r})" for label in LABELS),
     "print('training loss', a)",
     "print('testing loss', data[0])",
+]
+SPOILS = [
     "print('loaded data', open('submission.csv', 'w'))",
     "print(a)",
     "a = 7",
@@ -161,11 +174,13 @@ ADDED = [
 def rewrites(draw: st.DrawFn, code: str) -> str:
     """Return a program that someone who should have added prints might have made of it."""
     lines = code.split("\n")
-    for _ in range(draw(st.integers(0, 8))):
-        at = draw(st.integers(0, len(lines) - 1))
-        indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
-        lines.insert(at + draw(st.integers(0, 1)), indent + draw(st.sampled_from(ADDED)))
-    if draw(st.integers(0, 9)) == 0:
+    nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.stmt)]
+    chosen = draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=8))
+    for node in sorted(chosen, key=lambda node: (-node.end_lineno, node.col_offset)):
+        text = draw(st.sampled_from([*PRINTS * 8, *SPOILS]))
+        first = lines[node.lineno - 1]
+        lines.insert(node.end_lineno, first[: len(first) - len(first.lstrip())] + text)
+    if draw(st.sampled_from([*[False] * 9, True])):
         del lines[draw(st.integers(0, len(lines) - 1))]
     return "```python\n" + "\n".join(lines) + "\n```"
 
@@ -193,14 +208,18 @@ def check(code: str, answer: str, mode: Mode) -> int:
 
 
 EXAMPLES = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+    max_examples=60,
+    deadline=None,
+    database=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 
 @EXAMPLES
-@given(programs.filter(compiles), lines_named)
-def test_whatever_lines_are_named_a_program_does_the_same(code: str, answer: str) -> None:
-    check(code, answer, Mode.INSERT)
+@given(programs.filter(compiles), st.data())
+def test_whatever_lines_are_named_a_program_does_the_same(code: str, data: st.DataObject) -> None:
+    check(code, data.draw(lines_named(code)), Mode.INSERT)
 
 
 @EXAMPLES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ from tests.endpoints import (
     says,
     sends,
     stalls,
+    until,
 )
 
 if TYPE_CHECKING:
@@ -166,7 +168,8 @@ USELESS: dict[str, tuple[Behaviour, str]] = {
     "cut": (sends(respond(completion("{", finish="length"))), "cut off"),
     "another model": (says("{}", model="other"), "not the one that was asked for"),
     "all at the top": (places(*((1, m.label) for m in list(Milestone)[1:])), "not at such a step"),
-    "a nest": (says("[" * 100_000), "not the JSON"),
+    "a nest": (says("[" * 10_000), "not the JSON"),
+    "a book": (says("[" * 100_000), "said more than was asked for"),
 }
 
 
@@ -185,10 +188,11 @@ async def test_without_help_the_static_finder_is_used_and_the_reason_told(
 
 
 BOMBS = {
-    "parentheses": "(" * 10**6,
-    "nested lambdas": "x = " + "lambda: " * 50_000 + "1",
-    "a long sum": "x = " + "1+" * 10**5 + "1",
+    "parentheses": "(" * 10**4,
+    "nested lambdas": "x = " + "lambda: " * 1500 + "1",
+    "a long sum": "x = " + "1+" * 5000 + "1",
     "a huge program": "x = [1, 2, 3]\n" * 250_000,
+    "a wide line": "x = 1;" * 2000,
 }
 
 
@@ -302,25 +306,21 @@ async def test_the_same_program_many_times_at_once_is_one_question(
 
 
 async def test_who_gives_up_stops_nobody_else(scripted: ScriptedEndpoint, make: Make) -> None:
-    released = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    released = threading.Event()
 
     async def wait(body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        while not released.is_set():
-            await asyncio.sleep(0.01)
+        await until(released.is_set)
         await places(*GOOD)(body, writer)
 
     scripted.behave = wait
     instrumenter = make()
     first = asyncio.create_task(instrumenter.instrument(Program(CODE)))
     second = asyncio.create_task(instrumenter.instrument(Program(CODE)))
-    async with asyncio.timeout(60):
-        while not scripted.asked:
-            await asyncio.sleep(0.01)
+    await until(lambda: bool(scripted.asked))
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
-    loop.call_soon(released.set)
+    released.set()
     assert (await second).instrumentation == BY_LM
 
 
@@ -328,8 +328,7 @@ async def test_many_programs_are_asked_about_together(
     scripted: ScriptedEndpoint, make: Make
 ) -> None:
     async def meet(body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        while scripted.most_at_once < 48:
-            await asyncio.sleep(0.01)
+        await until(lambda: scripted.most_at_once == 48)
         await places(*GOOD)(body, writer)
 
     scripted.behave = meet
@@ -349,9 +348,7 @@ async def test_a_model_that_comes_back_is_used_again(
         assert down.instrumentation.kind == "static"
     assert instrumenter._endpoint.state is not EndpointState.READY
     scripted.come()
-    async with asyncio.timeout(60):
-        while instrumenter._endpoint.state is not EndpointState.READY:
-            await asyncio.sleep(0.01)
+    await until(lambda: instrumenter._endpoint.state is EndpointState.READY)
     assert (await instrumenter.instrument(Program(CODE))).instrumentation == BY_LM
 
 
@@ -359,9 +356,7 @@ async def test_closing_gives_up_what_is_under_way(scripted: ScriptedEndpoint, ma
     scripted.behave = hangs
     instrumenter = make()
     task = asyncio.create_task(instrumenter.instrument(Program(CODE)))
-    async with asyncio.timeout(60):
-        while not scripted.asked:
-            await asyncio.sleep(0.01)
+    await until(lambda: bool(scripted.asked))
     await instrumenter.aclose()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -392,7 +387,7 @@ async def test_comments_do_not_reach_the_model(
 TALKED_INTO_IT: dict[str, str] = {
     "the first import": f'"""{INJECTION}"""\nimport pandas as pd\nimport time\ntime.sleep(0)\n',
     "nothing but words": f"import numpy as np\ntext = '{INJECTION}'\nprint(text)\n",
-    "empty shells": "import sklearn\nclass Model: pass\ndef train(): return 1\nm = Model()\ntrain()\n",
+    "empty shells": "import sklearn\nclass M: pass\ndef fit(): return 1\nm = M()\nfit()\n",
 }
 
 
