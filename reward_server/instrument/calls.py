@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reward_server.instrument import knowledge
-from reward_server.instrument.invocation import bind_parameters, opens_for_reading, reduced
+from reward_server.instrument.invocation import (
+    bind_parameters,
+    is_own_metric,
+    opens_for_reading,
+    reduced,
+)
 from reward_server.instrument.knowledge import Role, role_of
 from reward_server.instrument.methods import apply_method
-from reward_server.instrument.origins import Class, Function
+from reward_server.instrument.origins import Class, Function, names_a_model, side_of
+from reward_server.instrument.records import record, watch
 from reward_server.instrument.values import (
     ESTIMATOR,
     FLOWING,
     NO_TAGS,
     NOTHING,
+    ONE_SIDE,
     PLACES,
     SIDES,
     Tag,
     Tags,
     Value,
     iterable,
+    join_all,
     sequence,
+    union,
 )
+from reward_server.instrument.weights import multiply
 from reward_server.model import Milestone
 
 if TYPE_CHECKING:
@@ -31,11 +43,13 @@ if TYPE_CHECKING:
     from reward_server.instrument.trace import Trace
 
 _KNOWN_DATA = Tag.DATA | Tag.UNKNOWN | Tag.FILE
+_JUDGED = Tag.PREDICTION | Tag.RESIDUAL | Tag.METRIC | Tag.LOSS
 
 
 def apply(trace: Trace, call: Invocation) -> Value:
     """Report the milestones of a call and return its value."""
-    if call.method and call.receiver.tags and not call.receiver.path:
+    known = call.receiver.tags or call.receiver.each is not None
+    if call.method and known and not call.receiver.path:
         found = apply_method(trace, call)
         if found is not None:
             return found
@@ -55,24 +69,84 @@ def _apply_value(trace: Trace, call: Invocation) -> Value:
     if call.function.has(Tag.NETWORK):
         return _run_network(trace, call)
     arguments = call.arguments
+    if call.method in knowledge.STEP_METHODS and arguments & Tag.LOSS:
+        trace.trains()
+    if call.function.path == "builtins.print" or call.method in knowledge.SHOW_METHODS:
+        _show(trace, call)
+    if call.method in knowledge.CALLBACK_METHODS:
+        _call_back(trace, call)
     if call.receiver.has(SIDES) and call.method not in knowledge.JOIN_METHODS:
         arguments &= ~SIDES
+    if call.method == "replace" and call.receiver.tags in ONE_SIDE:
+        return Value(_renamed(call))
+    if (
+        call.method in knowledge.STATISTICS
+        and call.receiver.tags & (_JUDGED | Tag.DATA) == Tag.DATA
+    ):
+        return Value(call.receiver.tags & FLOWING & ~SIDES)
     return Value((arguments | call.receiver.tags) & FLOWING)
+
+
+def _renamed(call: Invocation) -> Tags:
+    """Return the side of a file whose name is made from another's."""
+    new = call.node.args[1] if len(call.node.args) > 1 else None
+    text = new.value if isinstance(new, ast.Constant) else None
+    return (side_of(text) if isinstance(text, str) else NO_TAGS) or call.receiver.tags
+
+
+def _show(trace: Trace, call: Invocation) -> None:
+    for value in (*call.positional, *call.keywords.values()):
+        if value.has(Tag.REDUCED):
+            trace.judge(Tag.METRIC, value.tags & FLOWING)
+
+
+def _call_back(trace: Trace, call: Invocation) -> None:
+    """Let a package call the program's own function, as a study or a table does."""
+    function = call.first.callee
+    if call.first.instance is not None:
+        function = call.first.instance.methods.get("__call__")
+    if not isinstance(function, Function):
+        return
+    _enter(trace, function, call.receiver.tags & FLOWING)
+    if call.receiver.has(Tag.STUDY):
+        gives = function.returned.has(Tag.METRIC) or Tag.METRIC in function.deferred
+        trace.studied = trace.studied or gives
 
 
 def _apply_function(trace: Trace, function: Function, call: Invocation) -> Value:
     bind_parameters(function, call)
-    for milestone in function.returned_milestones:
-        trace.report(milestone)
     tags = call.arguments & FLOWING
-    for kind, inner in function.deferred.items():
-        trace.judge(kind, (tags if tags & SIDES else tags | inner) | Tag.PREDICTION)
+    _enter(trace, function, tags)
+    if is_own_metric(function, call):
+        trace.judge(Tag.METRIC, *call.data)
+        return Value(tags & ~Tag.PREDICTION | Tag.METRIC)
     return _narrowed(function.returned, tags)
 
 
+def _enter(trace: Trace, function: Function, tags: Tags) -> None:
+    function.called = True
+    for milestone in function.returned_milestones:
+        trace.report(milestone)
+    if function.trains:
+        trace.trains()
+    for kind, inner in function.deferred.items():
+        if kind is Tag.PREDICTION or not inner & Tag.HELDOUT or tags & SIDES != Tag.TEST:
+            trace.judge(kind, _given(tags, inner) | Tag.PREDICTION)
+
+
+def _given(tags: Tags, inner: Tags) -> Tags:
+    """Return the data something inside a function was computed on, seen from its call."""
+    if inner & SIDES in ONE_SIDE and inner & tags & SIDES:
+        return tags & ~SIDES | inner & SIDES
+    return tags if tags & SIDES else tags | inner
+
+
 def _narrowed(value: Value, tags: Tags) -> Value:
+    if value.items:
+        items = tuple(_narrowed(item, tags) for item in value.items)
+        return replace(value, tags=union(items), items=items, each=join_all(items))
     sides, given = value.tags & SIDES, tags & SIDES
-    if given and given != sides and not given & ~sides and not value.items:
+    if given and given != sides and not given & ~sides:
         return Value(value.tags & ~SIDES | given)
     return value
 
@@ -83,7 +157,7 @@ def _construct(trace: Trace, made: Class, call: Invocation) -> Value:
     if made.tags & ESTIMATOR:
         _define(trace)
     tags = made.tags or call.arguments & FLOWING
-    return Value(tags, instance=made)
+    return Value(tags | Tag.DATA if made.is_dataset else tags, instance=made)
 
 
 def _define(trace: Trace) -> None:
@@ -95,6 +169,11 @@ def _define(trace: Trace) -> None:
 
 def _load(trace: Trace, call: Invocation) -> Value:
     return trace.loaded(call.arguments)
+
+
+def _read_lazily(_: Trace, call: Invocation) -> Value:
+    """Return a reader, which reads when it is walked over."""
+    return Value(call.arguments & (PLACES | Tag.FILE | Tag.DATA))
 
 
 def _load_from_text(trace: Trace, call: Invocation) -> Value:
@@ -133,6 +212,15 @@ def _network(trace: Trace, _: Invocation) -> Value:
     return Value(ESTIMATOR)
 
 
+def _layer(trace: Trace, call: Invocation) -> Value:
+    """Return a layer, which is a model when it is given the name of one."""
+    statement = trace.statement
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if isinstance(target, ast.Name) and names_a_model(target.id):
+        return _network(trace, call)
+    return NOTHING
+
+
 def _split(_: Trace, call: Invocation) -> Value:
     sides = call.arguments & SIDES
     kept = Tag.HELDOUT if sides == Tag.HELDOUT else Tag.TRAIN
@@ -140,18 +228,60 @@ def _split(_: Trace, call: Invocation) -> Value:
     return sequence(pair * len(call.positional))
 
 
-def _cross_validate(trace: Trace, call: Invocation, gives: Tags) -> Value:
+def _split_at_random(_: Trace, call: Invocation) -> Value:
+    count = max(2, *(len(value.items) for value in (*call.positional[1:2], NOTHING)))
+    rest = [Value(Tag.DATA | Tag.HELDOUT)] * (count - 1)
+    return sequence([Value(Tag.DATA | Tag.TRAIN), *rest])
+
+
+def _subset(_: Trace, call: Invocation) -> Value:
+    rows = call.positional[1].tags & SIDES if len(call.positional) > 1 else NO_TAGS
+    tags = call.first.tags & FLOWING | Tag.DATA
+    return Value(tags & ~SIDES | rows if rows else tags)
+
+
+def _cross_score(trace: Trace, call: Invocation) -> Value:
     if not call.arguments & (ESTIMATOR | Tag.UNKNOWN):
         return NOTHING
     trace.report(Milestone.TRAINED_MODEL)
     trace.report(Milestone.TESTING_LOSS)
-    return Value(Tag.DATA | Tag.HELDOUT | gives)
+    return Value(Tag.DATA | Tag.HELDOUT | Tag.METRIC)
 
 
-def _train(trace: Trace, _: Invocation) -> Value:
+def _cross_predict(trace: Trace, call: Invocation) -> Value:
+    if not call.arguments & (ESTIMATOR | Tag.UNKNOWN):
+        return NOTHING
+    trace.report(Milestone.TRAINED_MODEL)
+    return Value(Tag.DATA | Tag.HELDOUT | Tag.PREDICTION)
+
+
+def _cross_train(trace: Trace, call: Invocation) -> Value:
+    """Train on folds and give the losses of each by name."""
+    if call.function.path.startswith("sklearn."):
+        return Value(_cross_score(trace, call).tags | Tag.HISTORY)
     _define(trace)
     trace.report(Milestone.TRAINED_MODEL)
+    return Value(Tag.HISTORY | Tag.HELDOUT)
+
+
+def _train(trace: Trace, call: Invocation) -> Value:
+    _define(trace)
+    trace.report(Milestone.TRAINED_MODEL)
+    watch(trace, call)
     return Value(Tag.MODEL)
+
+
+def _solve(trace: Trace, call: Invocation) -> Value:
+    if not call.arguments & Tag.DATA:
+        return NOTHING
+    _define(trace)
+    trace.report(Milestone.TRAINED_MODEL)
+    return Value(Tag.WEIGHTS)
+
+
+def _product(trace: Trace, call: Invocation) -> Value:
+    rest = call.positional[1:2]
+    return multiply(trace, call.first, rest[0] if rest else NOTHING)
 
 
 def _metric(trace: Trace, call: Invocation) -> Value:
@@ -166,6 +296,9 @@ def _loss(trace: Trace, call: Invocation) -> Value:
     tags = call.arguments & FLOWING
     if not tags & (Tag.PREDICTION | Tag.UNKNOWN):
         return NOTHING
+    if trace.frame.function is not None and not (Tag.TRAIN | Tag.HELDOUT) & ~tags:
+        trace.judge(Tag.LOSS, *call.data)
+        return Value(tags & ~Tag.PREDICTION | Tag.LOSS)
     if tags & Tag.TRAIN and not tags & Tag.HELDOUT:
         held_out = False
     else:
@@ -179,7 +312,7 @@ def _run_network(trace: Trace, call: Invocation) -> Value:
     if network is not None and "forward" in network.methods:
         bind_parameters(network.methods["forward"], call)
     tags = call.arguments & FLOWING
-    if trace.frame.no_grad:
+    if trace.frame.no_grad or tags & Tag.TEST:
         trace.judge(Tag.PREDICTION, tags)
     return Value(tags | Tag.PREDICTION)
 
@@ -190,7 +323,13 @@ def _copy(_: Trace, call: Invocation) -> Value:
 
 def _reduce(_: Trace, call: Invocation) -> Value:
     tags = call.arguments & FLOWING
-    return reduced(tags) if tags & Tag.RESIDUAL else Value(tags)
+    if tags & Tag.RESIDUAL:
+        return reduced(tags)
+    return Value(tags if tags & _JUDGED else tags & ~SIDES)
+
+
+def _exhaust(trace: Trace, call: Invocation) -> Value:
+    return _load(trace, call) if call.first.has(Tag.FILE) else call.first
 
 
 def _enumerate(_: Trace, call: Invocation) -> Value:
@@ -208,6 +347,8 @@ def _tagging(tags: Tags) -> Callable[[Trace, Invocation], Value]:
 _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.LOAD: _load,
     Role.LOAD_FROM_TEXT: _load_from_text,
+    Role.READER: _read_lazily,
+    Role.EXHAUST: _exhaust,
     Role.OPEN: _open,
     Role.ARCHIVE: _archive,
     Role.FILE_PATH: _tagging(Tag.FILE_PATH),
@@ -215,11 +356,20 @@ _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.META_MODEL: _meta_model,
     Role.PIPELINE: _pipeline,
     Role.NETWORK: _network,
+    Role.LAYER: _layer,
     Role.TRANSFORMER: lambda _trace, _call: Value(Tag.TRANSFORMER),
     Role.SPLITTER: lambda _trace, _call: Value(Tag.SPLITTER),
     Role.SPLIT: _split,
-    Role.CROSS_SCORE: lambda trace, call: _cross_validate(trace, call, Tag.METRIC),
-    Role.CROSS_PREDICT: lambda trace, call: _cross_validate(trace, call, Tag.PREDICTION),
+    Role.CROSS_SCORE: _cross_score,
+    Role.CROSS_PREDICT: _cross_predict,
+    Role.CROSS_TRAIN: _cross_train,
+    Role.DATASET: lambda _trace, call: Value(call.arguments & FLOWING | Tag.DATA),
+    Role.RANDOM_SPLIT: _split_at_random,
+    Role.SUBSET: _subset,
+    Role.STUDY: lambda _trace, _call: Value(Tag.STUDY),
+    Role.RECORD: record,
+    Role.SOLVE: _solve,
+    Role.PRODUCT: _product,
     Role.TRAIN: _train,
     Role.TRAINER: lambda _trace, _call: Value(Tag.TRAINER),
     Role.METRIC: _metric,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from reward_server.instrument import knowledge
 from reward_server.instrument.calls import apply
 from reward_server.instrument.invocation import Invocation
-from reward_server.instrument.origins import side_of, side_of_path
+from reward_server.instrument.origins import side_of, side_of_path, side_of_rows
+from reward_server.instrument.records import look_up_loss
 from reward_server.instrument.values import (
     ESTIMATOR,
     FLOWING,
@@ -28,6 +29,7 @@ from reward_server.instrument.values import (
     sequence,
     union,
 )
+from reward_server.instrument.weights import multiply
 from reward_server.model import Milestone
 
 if TYPE_CHECKING:
@@ -63,24 +65,24 @@ def bind(trace: Trace, target: ast.expr, value: Value) -> None:
     elif isinstance(target, ast.Attribute):
         _set_attribute(trace, target, value)
     elif isinstance(target, ast.Subscript):
-        evaluate(trace, target.slice)
-        grow(trace, target.value, value)
+        grow(trace, target, value)
 
 
 def _set_attribute(trace: Trace, target: ast.Attribute, value: Value) -> None:
     owner = evaluate(trace, target.value)
     if owner.path:
         trace.replaced |= {owner.path, f"{owner.path}.{target.attr}"}
-    elif owner.has(ESTIMATOR) and target.attr in knowledge.ESTIMATOR_METHODS:
-        bind(trace, target.value, NOTHING)
-    elif owner.instance is not None:
+    elif owner.instance is not None and target.attr not in knowledge.ESTIMATOR_METHODS:
         owner.instance.set_attribute(target.attr, value)
+    elif owner.tags & ~FLOWING and target.attr in knowledge.FORGEABLE:
+        bind(trace, target.value, NOTHING)
 
 
 def grow(trace: Trace, container: ast.expr, value: Value) -> None:
     """Let a container hold a value beside what it holds already."""
     if isinstance(container, ast.Subscript):
-        grow(trace, container.value, value)
+        index = evaluate(trace, container.slice)
+        grow(trace, container.value, value.tagged(_counted(value, index)))
         return
     if not isinstance(container, ast.Name | ast.Attribute):
         return
@@ -93,12 +95,19 @@ def grow(trace: Trace, container: ast.expr, value: Value) -> None:
     bind(trace, container, before.tagged(tags))
 
 
+def _counted(value: Value, index: Value) -> Tags:
+    """Return what a place in a table tells of the data, when what is put there tells nothing."""
+    return NO_TAGS if value.tags else index.tags & (Tag.DATA | SIDES)
+
+
 def consume(trace: Trace, node: ast.expr) -> Value:
     """Return what iterating over an expression gives; iterating over a file reads it."""
-    value = evaluate_eagerly(trace, node)
-    if value.has(Tag.FILE):
-        return trace.loaded(value.tags)
-    return value.element()
+    return take(trace, evaluate_eagerly(trace, node))
+
+
+def take(trace: Trace, value: Value) -> Value:
+    """Return what iterating over a value gives; iterating over a file reads it."""
+    return trace.loaded(value.tags) if value.has(Tag.FILE) else value.element()
 
 
 def evaluate_eagerly(trace: Trace, node: ast.expr) -> Value:
@@ -127,15 +136,31 @@ def _attribute(trace: Trace, node: ast.Attribute) -> Value:
 def _attribute_of(trace: Trace, base: Value, name: str) -> Value:
     if base.path:
         return Value(path=f"{base.path}.{name}"[:200])
-    if base.has(Tag.MODEL) and name in knowledge.HELDOUT_ATTRIBUTES:
-        trace.report(Milestone.TESTING_LOSS)
-        return Value(Tag.METRIC | Tag.HELDOUT)
-    if base.instance is not None and (found := base.instance.member(name)) is not NOTHING:
+    if base.instance is not None and (found := base.instance.member(name)) is not None:
         return found
+    if milestone := _recorded(trace, base, name):
+        trace.report(milestone)
+        return Value(Tag.LOSS if base.has(Tag.PREDICTION) else Tag.METRIC)
+    if base.has(ESTIMATOR) and name in knowledge.RECORD_ATTRIBUTES:
+        return Value(Tag.HISTORY)
     if base.has(Tag.MODEL) and name in knowledge.MODEL_ATTRIBUTES:
         return base
     kept = Tag.HISTORY if name == "history" else FLOWING | Tag.FILE_PATH
     return NOTHING if name in knowledge.PLAIN_ATTRIBUTES else Value(base.tags & kept)
+
+
+def _recorded(trace: Trace, base: Value, name: str) -> Milestone | None:
+    """Return which loss an attribute holds, if it holds one."""
+    if base.has(Tag.MODEL) and name in knowledge.HELDOUT_ATTRIBUTES:
+        return Milestone.TESTING_LOSS
+    if base.has(Tag.STUDY) and trace.studied and name in knowledge.STUDY_ATTRIBUTES:
+        return Milestone.TESTING_LOSS
+    if base.has(Tag.MODEL | Tag.TRAINER) and name in knowledge.TRAINING_ATTRIBUTES:
+        return Milestone.TRAINING_LOSS
+    if base.has(Tag.PREDICTION) and not base.has(Tag.LOSS) and name == "loss":
+        held_out = base.has(Tag.HELDOUT | Tag.TEST) or trace.frame.no_grad
+        return Milestone.TESTING_LOSS if held_out else Milestone.TRAINING_LOSS
+    return None
 
 
 def _call(trace: Trace, node: ast.Call) -> Value:
@@ -158,15 +183,20 @@ def _subscript(trace: Trace, node: ast.Subscript) -> Value:
     base = evaluate(trace, node.value)
     key = node.slice.value if isinstance(node.slice, ast.Constant) else None
     if base.has(Tag.HISTORY) and not base.has(ESTIMATOR) and isinstance(key, str):
-        held_out = key.startswith("val_")
-        trace.report(Milestone.TESTING_LOSS if held_out else Milestone.TRAINING_LOSS)
-        return Value(Tag.METRIC)
+        return look_up_loss(trace, base.tags, key)
     index = evaluate(trace, node.slice)
+    if base.path:
+        return Value(index.tags & FLOWING)
     if isinstance(key, int) and -len(base.items) <= key < len(base.items):
         return base.items[key]
     if base.each is not None:
-        return base.each
-    return Value(_selected(base.tags, index.tags, node.slice, key))
+        looked_up = index.tags & (Tag.DATA | SIDES) if index.has(Tag.DATA) else NO_TAGS
+        return base.each if base.each.has(ESTIMATOR) else base.each.tagged(looked_up)
+    tags = base.tags
+    if not (isinstance(node.slice, ast.Slice) and trace.is_given(_AMBIGUOUS)):
+        tags = _selected(base.tags, index.tags, node.slice, key)
+    labelled = base.has(Tag.LINEAR) and index.has(Tag.DATA) and not index.has(Tag.PREDICTION)
+    return Value(tags | Tag.RESIDUAL if labelled else tags)
 
 
 def _selected(base: Tags, index: Tags, node: ast.expr, key: object) -> Tags:
@@ -177,6 +207,10 @@ def _selected(base: Tags, index: Tags, node: ast.expr, key: object) -> Tags:
         if base & SIDES == Tag.TRAIN and _is_the_rest(rows):
             return base & ~SIDES | Tag.HELDOUT
         return base
+    named = rows.id if isinstance(rows, ast.Name) else ""
+    if named and base & SIDES == Tag.TRAIN and not index & SIDES:
+        hint = side_of_rows(named)
+        return base & ~SIDES | (Tag.HELDOUT if hint and hint != Tag.TRAIN else Tag.TRAIN)
     hint = side_of(key) if isinstance(key, str) else index & SIDES
     chosen = bool(hint) and (not hint & ~base if isinstance(key, str) else bool(index & _PLACED))
     return base & ~SIDES | hint if chosen else base
@@ -206,9 +240,9 @@ def _comprehension(trace: Trace, node: Comprehension, elements: list[ast.expr]) 
     with trace.muting(when=never):
         for generator in node.generators:
             bind(trace, generator.target, consume(trace, generator.iter))
-            for condition in generator.ifs:
-                evaluate(trace, condition)
-        return iterable([evaluate(trace, element) for element in elements][-1])
+            chosen = union([evaluate(trace, condition) for condition in generator.ifs])
+        found = [evaluate(trace, element) for element in elements][-1]
+        return iterable(found.tagged(chosen & Tag.PREDICTION))
 
 
 def _listed(trace: Trace, node: ast.ListComp | ast.SetComp) -> Value:
@@ -244,6 +278,8 @@ def _conditional(trace: Trace, node: ast.IfExp) -> Value:
 
 def _binary(trace: Trace, node: ast.BinOp) -> Value:
     left, right = evaluate(trace, node.left), evaluate(trace, node.right)
+    if isinstance(node.op, ast.MatMult):
+        return multiply(trace, left, right)
     tags = (left.tags | right.tags) & (FLOWING | Tag.FILE_PATH)
     return Value(tags | _residual(left, right))
 
@@ -255,6 +291,8 @@ def _comparison(trace: Trace, node: ast.Compare) -> Value:
 
 
 def _residual(left: Value, right: Value) -> Tags:
+    if left.has(Tag.WEIGHTS) or right.has(Tag.WEIGHTS):
+        return NO_TAGS
     compared = left.has(Tag.PREDICTION) != right.has(Tag.PREDICTION)
     unknown = left.has(Tag.UNKNOWN) and right.has(Tag.UNKNOWN)
     if unknown or (compared and left.has(_PLACED) and right.has(_PLACED)):

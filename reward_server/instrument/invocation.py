@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from reward_server.instrument.origins import names_a_metric
 from reward_server.instrument.values import FLOWING, NOTHING, Tag, Tags, Value, join, union
 
 if TYPE_CHECKING:
@@ -51,6 +52,21 @@ def bind_parameters(function: Function, call: Invocation) -> None:
     for name, value in given.items():
         function.parameters[name] = join(function.parameters.get(name, NOTHING), value)
     function.called = True
+
+
+def is_own_metric(function: Function, call: Invocation) -> bool:
+    """Tell whether a function of the program compares predictions with the truth."""
+    node = function.node
+    if isinstance(node, ast.Lambda) or not names_a_metric(node.name) or len(call.positional) < 2:
+        return False
+    left, right = call.positional[:2]
+    known = Tag.DATA | Tag.UNKNOWN
+    if left.has(Tag.PREDICTION) == right.has(Tag.PREDICTION) or not (
+        left.has(known) and right.has(known)
+    ):
+        return False
+    used = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return {argument.arg for argument in node.args.args[:2]} <= used
 
 
 def opens_for_reading(node: ast.Call, position: int) -> bool:

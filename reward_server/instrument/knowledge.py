@@ -14,6 +14,8 @@ class Role(Enum):
 
     LOAD = auto()
     LOAD_FROM_TEXT = auto()
+    READER = auto()
+    EXHAUST = auto()
     OPEN = auto()
     ARCHIVE = auto()
     FILE_PATH = auto()
@@ -21,6 +23,7 @@ class Role(Enum):
     META_MODEL = auto()
     PIPELINE = auto()
     NETWORK = auto()
+    LAYER = auto()
     TRANSFORMER = auto()
     SPLITTER = auto()
     SPLIT = auto()
@@ -34,6 +37,14 @@ class Role(Enum):
     OPTIMIZER = auto()
     NO_GRAD = auto()
     COPY = auto()
+    STUDY = auto()
+    DATASET = auto()
+    RANDOM_SPLIT = auto()
+    SUBSET = auto()
+    SOLVE = auto()
+    PRODUCT = auto()
+    RECORD = auto()
+    CROSS_TRAIN = auto()
     REDUCE = auto()
     LENGTH = auto()
     ENUMERATE = auto()
@@ -43,26 +54,70 @@ class Role(Enum):
 
 PREDICT_METHODS = frozenset(
     {"predict", "predict_proba", "decision_function", "predict_log_proba", "forecast"}
+    | {"predict_on_batch", "predict_generator", "get_preds"}
 )
-FIT_METHODS = frozenset({"fit", "partial_fit", "fit_regularized"})
-SCORE_METHODS = frozenset({"score", "evaluate"})
+FIT_METHODS = frozenset(
+    {"fit", "partial_fit", "fit_regularized", "fit_generator"}
+    | {"fit_one_cycle", "fine_tune", "fit_predict"}
+)
+SCORE_METHODS = frozenset({"score", "evaluate", "evaluate_generator"})
+BATCH_METHODS = frozenset({"train_on_batch", "test_on_batch"})
+STEP_METHODS = frozenset({"apply_gradients", "minimize", "backward", "manual_backward"})
+TRAINER_METHODS = frozenset({"evaluate", "validate", "test"})
+RECORD_METHODS = frozenset({"evals_result", "get_evals_result"})
+CALLBACK_METHODS = frozenset({"optimize", "apply", "progress_apply", "applymap"})
+SHOW_METHODS = frozenset({"info", "debug", "warning", "write", "log", "append"})
 ESTIMATOR_METHODS = FIT_METHODS | PREDICT_METHODS | SCORE_METHODS
 READ_METHODS = frozenset({"read", "readline", "readlines"})
 PATH_READ_METHODS = frozenset({"read_text", "read_bytes"})
 IMAGE_FLOW_METHODS = frozenset({"flow_from_directory", "flow_from_dataframe"})
 REDUCE_METHODS = frozenset({"mean", "sum"})
+STATISTICS = frozenset({"mean", "std", "var", "median", "min", "max", "quantile", "mode"})
 SELF_METHODS = frozenset({"set_params", "to", "cuda", "cpu", "float", "double", "half", "eval"})
 GROW_METHODS = frozenset({"append", "extend", "add", "insert", "update", "setdefault"})
 JOIN_METHODS = frozenset({"append", "concat", "vstack"})
 MODEL_ATTRIBUTES = frozenset({"best_estimator_", "estimators_", "named_steps", "module"})
-HELDOUT_ATTRIBUTES = frozenset({"best_score_", "oob_score_"})
+HELDOUT_ATTRIBUTES = frozenset(
+    {"best_score_", "oob_score_", "best_score", "cv_results_", "scores_", "mse_path_"}
+    | {"validation_score_", "validation_scores_", "best_validation_score_", "cv_values_"}
+)
+TRAINING_ATTRIBUTES = frozenset(
+    {"loss_", "best_loss_", "loss_curve_", "train_score_", "training_loss"}
+    | {"mse_resid", "llf", "rsquared", "rsquared_adj", "prsquared", "ssr", "deviance"}
+)
+STUDY_ATTRIBUTES = frozenset({"best_value", "best_trial", "best_values"})
+RECORD_ATTRIBUTES = frozenset({"history", "evals_result_"})
+FORGEABLE = (
+    ESTIMATOR_METHODS
+    | RECORD_METHODS
+    | TRAINER_METHODS
+    | HELDOUT_ATTRIBUTES
+    | TRAINING_ATTRIBUTES
+    | STUDY_ATTRIBUTES
+    | RECORD_ATTRIBUTES
+)
 PLAIN_ATTRIBUTES = frozenset({"shape", "columns", "dtypes", "size", "ndim"})
 
+_TORCH_LOSSES = (
+    "cross_entropy binary_cross_entropy binary_cross_entropy_with_logits nll_loss "
+    "mse_loss l1_loss smooth_l1_loss huber_loss kl_div"
+)
+_STATSMODELS = (
+    "OLS WLS GLS GLM Logit Probit MNLogit Poisson NegativeBinomial RLM QuantReg "
+    "GLSAR MixedLM ols wls gls glm logit probit mnlogit poisson rlm quantreg "
+    "mixedlm ARIMA SARIMAX AutoReg VAR ExponentialSmoothing SimpleExpSmoothing Holt "
+    "UnobservedComponents"
+)
+_SKLEARN_MODELS = (
+    "linear_model ensemble svm tree neighbors naive_bayes neural_network "
+    "gaussian_process discriminant_analysis kernel_ridge dummy isotonic "
+    "semi_supervised"
+)
 _EXACT: dict[str, Role] = {
     "json.load": Role.LOAD,
     "json.loads": Role.LOAD_FROM_TEXT,
-    "csv.reader": Role.LOAD_FROM_TEXT,
-    "csv.DictReader": Role.LOAD_FROM_TEXT,
+    "csv.reader": Role.READER,
+    "csv.DictReader": Role.READER,
     "PIL.Image.open": Role.LOAD,
     "cv2.imread": Role.LOAD,
     "imageio.imread": Role.LOAD,
@@ -90,7 +145,35 @@ _EXACT: dict[str, Role] = {
     "imblearn.pipeline.make_pipeline": Role.PIPELINE,
     "sklearn.model_selection.train_test_split": Role.SPLIT,
     "sklearn.model_selection.cross_val_score": Role.CROSS_SCORE,
-    "sklearn.model_selection.cross_validate": Role.CROSS_SCORE,
+    "sklearn.model_selection.cross_validate": Role.CROSS_TRAIN,
+    "torch.utils.data.Dataset": Role.DATASET,
+    "torch.utils.data.IterableDataset": Role.DATASET,
+    "torch.utils.data.dataset.Dataset": Role.DATASET,
+    "torch.utils.data.TensorDataset": Role.DATASET,
+    "keras.utils.Sequence": Role.DATASET,
+    "torch.utils.data.random_split": Role.RANDOM_SPLIT,
+    "torch.utils.data.Subset": Role.SUBSET,
+    "optuna.create_study": Role.STUDY,
+    "optuna.study.create_study": Role.STUDY,
+    "lightgbm.record_evaluation": Role.RECORD,
+    "lightgbm.callback.record_evaluation": Role.RECORD,
+    "numpy.linalg.lstsq": Role.SOLVE,
+    "numpy.linalg.solve": Role.SOLVE,
+    "scipy.linalg.lstsq": Role.SOLVE,
+    "scipy.linalg.solve": Role.SOLVE,
+    "scipy.optimize.nnls": Role.SOLVE,
+    "numpy.polyfit": Role.SOLVE,
+    "numpy.dot": Role.PRODUCT,
+    "numpy.matmul": Role.PRODUCT,
+    "numpy.polyval": Role.PRODUCT,
+    "numpy.corrcoef": Role.METRIC,
+    "scipy.stats.pearsonr": Role.METRIC,
+    "scipy.stats.spearmanr": Role.METRIC,
+    "scipy.stats.kendalltau": Role.METRIC,
+    "functools.partial": Role.SAME,
+    "joblib.delayed": Role.SAME,
+    "builtins.set": Role.SAME,
+    "tqdm.trange": Role.SAME,
     "sklearn.model_selection.cross_val_predict": Role.CROSS_PREDICT,
     "sklearn.compose.TransformedTargetRegressor": Role.META_MODEL,
     "sklearn.calibration.CalibratedClassifierCV": Role.META_MODEL,
@@ -107,14 +190,45 @@ _EXACT: dict[str, Role] = {
     "lightgbm.train": Role.TRAIN,
     "xgboost.train": Role.TRAIN,
     "catboost.train": Role.TRAIN,
-    "lightgbm.cv": Role.TRAIN,
-    "xgboost.cv": Role.TRAIN,
-    "catboost.cv": Role.TRAIN,
+    "lightgbm.cv": Role.CROSS_TRAIN,
+    "xgboost.cv": Role.CROSS_TRAIN,
+    "catboost.cv": Role.CROSS_TRAIN,
     "transformers.Trainer": Role.TRAINER,
+    "transformers.Seq2SeqTrainer": Role.TRAINER,
+    "trl.SFTTrainer": Role.TRAINER,
+    "pytorch_tabnet.tab_model.TabNetClassifier": Role.MODEL,
+    "pytorch_tabnet.tab_model.TabNetRegressor": Role.MODEL,
+    "ngboost.NGBClassifier": Role.MODEL,
+    "ngboost.NGBRegressor": Role.MODEL,
+    "tabpfn.TabPFNClassifier": Role.MODEL,
+    "tabpfn.TabPFNRegressor": Role.MODEL,
+    "pygam.LogisticGAM": Role.MODEL,
+    "pygam.LinearGAM": Role.MODEL,
+    "autogluon.tabular.TabularPredictor": Role.MODEL,
+    "efficientnet_pytorch.EfficientNet.from_pretrained": Role.NETWORK,
+    "efficientnet_pytorch.EfficientNet.from_name": Role.NETWORK,
+    "torch.hub.load": Role.NETWORK,
+    "keras.models.load_model": Role.NETWORK,
+    "datasets.load_dataset": Role.LOAD,
+    "datasets.Dataset.from_csv": Role.LOAD,
+    "datatable.fread": Role.LOAD,
+    "dask.dataframe.read_csv": Role.LOAD,
+    "dask.dataframe.read_parquet": Role.LOAD,
+    "cudf.read_csv": Role.LOAD,
+    "modin.pandas.read_csv": Role.LOAD,
+    "pyarrow.csv.read_csv": Role.LOAD,
+    "pyarrow.parquet.read_table": Role.LOAD,
+    "scipy.sparse.load_npz": Role.LOAD,
+    "imageio.v2.imread": Role.LOAD,
+    "tensorflow.io.read_file": Role.LOAD,
+    "tensorflow.data.experimental.make_csv_dataset": Role.LOAD,
+    "ase.io.read": Role.LOAD,
     "lightning.Trainer": Role.TRAINER,
     "pytorch_lightning.Trainer": Role.TRAINER,
     "torch.nn.Module": Role.NETWORK,
     "torch.nn.Sequential": Role.NETWORK,
+    "torch.nn.Linear": Role.LAYER,
+    "torch.nn.LazyLinear": Role.LAYER,
     "lightning.LightningModule": Role.NETWORK,
     "pytorch_lightning.LightningModule": Role.NETWORK,
     "timm.create_model": Role.NETWORK,
@@ -129,9 +243,9 @@ _EXACT: dict[str, Role] = {
     "builtins.len": Role.LENGTH,
     "builtins.enumerate": Role.ENUMERATE,
     "builtins.zip": Role.ZIP,
-    "builtins.list": Role.SAME,
-    "builtins.tuple": Role.SAME,
-    "builtins.sorted": Role.SAME,
+    "builtins.list": Role.EXHAUST,
+    "builtins.tuple": Role.EXHAUST,
+    "builtins.sorted": Role.EXHAUST,
     "builtins.reversed": Role.SAME,
     "builtins.iter": Role.SAME,
     "tqdm.tqdm": Role.SAME,
@@ -152,76 +266,18 @@ _EXACT |= {
     for place in ("utils", "preprocessing", "preprocessing.image")
     for name in ("image_dataset_from_directory", "load_img")
 }
+_EXACT |= {f"torch.nn.functional.{name}": Role.LOSS for name in _TORCH_LOSSES.split()}
 _EXACT |= {
-    f"torch.nn.functional.{name}": Role.LOSS
+    f"tensorflow.nn.{name}": Role.LOSS
     for name in [
-        "cross_entropy",
-        "binary_cross_entropy",
-        "binary_cross_entropy_with_logits",
-        "nll_loss",
-        "mse_loss",
-        "l1_loss",
-        "smooth_l1_loss",
-        "huber_loss",
-        "kl_div",
+        "sigmoid_cross_entropy_with_logits",
+        "softmax_cross_entropy_with_logits",
+        "sparse_softmax_cross_entropy_with_logits",
     ]
 }
-_EXACT |= {
-    f"statsmodels.{name}": Role.MODEL
-    for name in [
-        "OLS",
-        "WLS",
-        "GLS",
-        "GLM",
-        "Logit",
-        "Probit",
-        "MNLogit",
-        "Poisson",
-        "NegativeBinomial",
-        "RLM",
-        "QuantReg",
-        "GLSAR",
-        "MixedLM",
-        "ols",
-        "wls",
-        "gls",
-        "glm",
-        "logit",
-        "probit",
-        "mnlogit",
-        "poisson",
-        "rlm",
-        "quantreg",
-        "mixedlm",
-        "ARIMA",
-        "SARIMAX",
-        "AutoReg",
-        "VAR",
-        "ExponentialSmoothing",
-        "SimpleExpSmoothing",
-        "Holt",
-        "UnobservedComponents",
-    ]
-}
+_EXACT |= {f"statsmodels.{name}": Role.MODEL for name in _STATSMODELS.split()}
 
-_MODEL_MODULES = frozenset(
-    f"sklearn.{name}"
-    for name in [
-        "linear_model",
-        "ensemble",
-        "svm",
-        "tree",
-        "neighbors",
-        "naive_bayes",
-        "neural_network",
-        "gaussian_process",
-        "discriminant_analysis",
-        "kernel_ridge",
-        "dummy",
-        "isotonic",
-        "semi_supervised",
-    ]
-)
+_MODEL_MODULES = frozenset(f"sklearn.{name}" for name in _SKLEARN_MODELS.split())
 _META_MODULES = frozenset({"sklearn.multiclass", "sklearn.multioutput"})
 _META_NAMES = frozenset(
     f"sklearn.ensemble.{kind}{task}"
@@ -253,7 +309,10 @@ _NOT_ESTIMATORS = frozenset(
 )
 _BOOSTERS = ("lightgbm.LGBM", "xgboost.XGB", "catboost.CatBoost")
 _METRIC_ENDINGS = ("_score", "_loss", "_error", "_deviance")
-_METRIC_NAMES = frozenset({"auc", "matthews_corrcoef", "classification_report"})
+_METRIC_NAMES = frozenset(
+    {"auc", "matthews_corrcoef", "classification_report", "precision_recall_fscore_support"}
+)
+_NOT_NETWORKS = ("Tokenizer", "TokenizerFast", "Config", "Processor", "Extractor", "Arguments")
 _KERAS_HOMES = ("tensorflow.keras.", "tensorflow.python.keras.", "tf_keras.")
 
 
@@ -319,7 +378,9 @@ def _network_role(path: str) -> Role | None:
         return Role.LOSS_FUNCTION
     if path.startswith("torch.optim.") and name[:1].isupper() and "lr_scheduler" not in path:
         return Role.OPTIMIZER
-    if package == "transformers" and "Model" in rest and name == "from_pretrained":
-        return Role.NETWORK
+    if path.startswith(("keras.losses.", "keras.metrics.")):
+        return Role.LOSS_FUNCTION if name[:1].isupper() else Role.LOSS
+    if package == "transformers" and name in ("from_pretrained", "from_config"):
+        return None if rest.partition(".")[0].endswith(_NOT_NETWORKS) else Role.NETWORK
     zoo = path.startswith(("torchvision.models.", "keras.applications."))
     return Role.NETWORK if zoo and not name.endswith(("_Weights", "preprocess_input")) else None

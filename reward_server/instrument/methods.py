@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 from reward_server.instrument import knowledge
 from reward_server.instrument.invocation import bind_parameters, opens_for_reading, reduced
 from reward_server.instrument.origins import Function
+from reward_server.instrument.records import watch
 from reward_server.instrument.values import (
     ESTIMATOR,
     FLOWING,
     NOTHING,
     PLACES,
+    SIDES,
     Tag,
     Value,
     iterable,
     sequence,
 )
+from reward_server.instrument.weights import multiply
 from reward_server.model import Milestone
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ def apply_method(trace: Trace, call: Invocation) -> Value | None:
     if receiver.has(Tag.TRAINER) and method in ("fit", "train"):
         trace.report(Milestone.TRAINED_MODEL)
         return receiver
+    if receiver.has(Tag.TRAINER) and method in knowledge.TRAINER_METHODS:
+        return _evaluate(trace, call)
     for methods, rule in _METHODS:
         if method in methods:
             return rule(trace, call)
@@ -51,6 +56,7 @@ def _fit(trace: Trace, call: Invocation) -> Value | None:
     guess = receiver.has(Tag.UNKNOWN) and len(call.positional) > 0
     if receiver.has(ESTIMATOR) or (guess and Milestone.DEFINED_MODEL in trace.seen):
         trace.report(Milestone.TRAINED_MODEL)
+        watch(trace, call)
         _pass_on(call)
         return receiver.tagged(Tag.MODEL | Tag.HISTORY)
     return None
@@ -123,16 +129,43 @@ def _take_values(_: Trace, call: Invocation) -> Value | None:
 
 
 def _take_one(_: Trace, call: Invocation) -> Value | None:
+    if call.first.has(Tag.DATA):
+        return Value(call.first.tags & FLOWING)
     return call.receiver.element() if call.receiver.each is not None else None
 
 
 def _backward(trace: Trace, call: Invocation) -> Value | None:
-    if call.receiver.has(Tag.LOSS) and not trace.muted:
-        if trace.frame.loops:
-            trace.frame.loops[-1].trains = True
-        else:
-            trace.report(Milestone.TRAINED_MODEL)
+    if call.receiver.has(Tag.LOSS):
+        trace.trains()
     return None
+
+
+def _evaluate(trace: Trace, call: Invocation) -> Value:
+    on_training = call.arguments & SIDES == Tag.TRAIN
+    trace.report(Milestone.TRAINING_LOSS if on_training else Milestone.TESTING_LOSS)
+    return Value(Tag.METRIC)
+
+
+def _run_batch(trace: Trace, call: Invocation) -> Value | None:
+    if not call.receiver.has(Tag.NETWORK):
+        return None
+    if call.method == "test_on_batch":
+        return _evaluate(trace, call)
+    trace.trains()
+    trace.report(Milestone.TRAINING_LOSS)
+    return Value(Tag.LOSS)
+
+
+def _recall(_: Trace, call: Invocation) -> Value | None:
+    return Value(Tag.HISTORY) if call.receiver.has(ESTIMATOR) else None
+
+
+def _best_score(trace: Trace, call: Invocation) -> Value | None:
+    return _evaluate(trace, call) if call.receiver.has(ESTIMATOR) else None
+
+
+def _multiply(trace: Trace, call: Invocation) -> Value | None:
+    return multiply(trace, call.receiver, call.first)
 
 
 def _transform(_: Trace, call: Invocation) -> Value | None:
@@ -153,5 +186,9 @@ _METHODS: tuple[tuple[frozenset[str], Callable[[Trace, Invocation], Value | None
     (frozenset({"values"}), _take_values),
     (frozenset({"get", "pop"}), _take_one),
     (frozenset({"backward"}), _backward),
+    (knowledge.BATCH_METHODS, _run_batch),
+    (knowledge.RECORD_METHODS, _recall),
+    (frozenset({"get_best_score"}), _best_score),
+    (frozenset({"dot", "matmul"}), _multiply),
     (frozenset({"transform", "fit_transform"}), _transform),
 )

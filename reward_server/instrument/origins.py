@@ -21,7 +21,7 @@ from reward_server.instrument.values import (
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from reward_server.model import Milestone
 
@@ -33,10 +33,14 @@ _SYSTEM_PATHS = ("/proc/", "/etc/", "/sys/", "/dev/", "/usr/", "/inside/")
 _SIDE_WORDS = {
     Tag.TRAIN: frozenset({"train", "training", "tr", "trn"}),
     Tag.HELDOUT: frozenset(
-        {"val", "valid", "validation", "va", "holdout", "heldout", "oof", "dev", "eval"}
+        {"val", "valid", "validation", "va", "hold", "holdout", "heldout", "oof", "dev", "eval"}
     ),
     Tag.TEST: frozenset({"test", "testing", "tst", "te"}),
 }
+_MODEL_WORDS = frozenset({"model", "net", "network", "clf", "classifier", "regressor"})
+_ROW_WORDS = frozenset(
+    {"idx", "index", "indices", "ix", "ind", "inds", "ids", "mask", "msk", "rows", "i", "fold"}
+)
 _METRIC_WORDS = frozenset(
     [
         "loss",
@@ -54,7 +58,15 @@ _METRIC_WORDS = frozenset(
         "accuracy",
         "f1",
         "kappa",
+        "qwk",
         "r2",
+        "jaccard",
+        "dice",
+        "pearson",
+        "correlation",
+        "gini",
+        "mape",
+        "smape",
     ]
 )
 
@@ -71,6 +83,12 @@ class Function:
     returned_milestones: set[Milestone] = field(default_factory=set)
     deferred: dict[Tag, Tags] = field(default_factory=dict)
     called: bool = False
+    trains: bool = False
+
+    @property
+    def flowed(self) -> tuple[Tags, ...]:
+        """Return what has come in and gone out so far."""
+        return self.returned.tags, *(value.tags for value in self.parameters.values())
 
 
 @dataclass(eq=False, slots=True)
@@ -78,18 +96,19 @@ class Class:
     """A class of the program, with what is known of the attributes of its instances."""
 
     tags: Tags = NO_TAGS
+    is_dataset: bool = False
     attributes: dict[str, Value] = field(default_factory=dict)
     methods: dict[str, Function] = field(default_factory=dict)
     bases: list[Class] = field(default_factory=list)
 
-    def member(self, name: str) -> Value:
+    def member(self, name: str) -> Value | None:
         """Return an attribute or method of an instance, looked up through direct bases."""
         for home in (self, *self.bases):
             if name in home.methods:
                 return Value(callee=home.methods[name])
             if name in home.attributes:
                 return home.attributes[name]
-        return NOTHING
+        return None
 
     def set_attribute(self, name: str, value: Value) -> None:
         """Remember that instances may hold this value."""
@@ -105,6 +124,7 @@ class Scope:
     names: dict[str, Value] = field(default_factory=dict)
     ever: dict[str, Value] = field(default_factory=dict)
     starred: list[str] = field(default_factory=list)
+    forgotten: Mapping[str, str] = field(default_factory=dict)
 
     def bind(self, name: str, value: Value) -> None:
         """Let a name stand for a value from here on."""
@@ -131,7 +151,9 @@ class Scope:
                 if role_of(f"{module}.{name}") is not None:
                     return Value(path=f"{module}.{name}")
             scope = scope.parent
-        return Value(path=f"builtins.{name}") if name in _BUILTINS else Value(Tag.UNKNOWN)
+        if name in _BUILTINS:
+            return Value(path=f"builtins.{name}")
+        return Value(path=usual) if (usual := self.forgotten.get(name)) else Value(Tag.UNKNOWN)
 
 
 def bind_import(scope: Scope, node: ast.Import | ast.ImportFrom) -> None:
@@ -158,6 +180,10 @@ def hinted(name: str, value: Value) -> Value:
     sides, hint = value.tags & SIDES, side_of(name)
     if sides == Tag.TRAIN and hint in (Tag.HELDOUT, Tag.TEST):
         hint = Tag.HELDOUT
+    elif sides & Tag.TRAIN and hint == Tag.HELDOUT:
+        pass  # training and test data went through the same function
+    elif sides == Tag.HELDOUT and hint == Tag.TRAIN and not value.has(Tag.PREDICTION):
+        pass  # the first rows were held out, the rest is what is trained on
     elif not hint or hint == sides or (sides and hint & ~sides):
         return value
     return Value(value.tags & ~SIDES | hint, value.path, value.items, value.each)
@@ -174,6 +200,14 @@ def side_of(name: str) -> Tags:
     return found if found in _SIDE_WORDS else NO_TAGS
 
 
+@lru_cache(maxsize=4096)
+def side_of_rows(name: str) -> Tags:
+    """Return the side that a name of row numbers or of a mask speaks of, or none."""
+    words = set(_words(name[:200]))
+    sides = set().union(*_SIDE_WORDS.values())
+    return side_of(name) if words <= sides | _ROW_WORDS else NO_TAGS
+
+
 def side_of_path(text: str) -> Tags:
     """Return the side of the data that a file name speaks of, or that it is not the task's data."""
     if len(text) > 300 or not ("." in text or "/" in text) or "\n" in text:
@@ -187,6 +221,11 @@ def side_of_path(text: str) -> Tags:
 def names_a_metric(name: str) -> bool:
     """Tell whether a name is that of a loss or a score."""
     return not _METRIC_WORDS.isdisjoint(_words(name[:200]))
+
+
+def names_a_model(name: str) -> bool:
+    """Tell whether a name is that of a whole model."""
+    return not _MODEL_WORDS.isdisjoint(_words(name[:200]))
 
 
 def _words(name: str) -> Iterable[str]:

@@ -6,7 +6,7 @@ The words end up in answers to clients, so nothing here quotes what an endpoint 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -57,10 +57,12 @@ _TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The text of an answer; empty where there is `trouble`."""
+    """The text of an answer, empty where there is `trouble`, and what it cost if that is told."""
 
     text: str = ""
     trouble: Trouble | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 def read_reply(body: bytes, model: str) -> Reply:
@@ -76,7 +78,14 @@ def read_reply(body: bytes, model: str) -> Reply:
     choices = answer.get("choices")
     if not isinstance(choices, list):
         return Reply(trouble=Trouble.MALFORMED)
-    return _read_choice(choices[0]) if choices else Reply(trouble=Trouble.EMPTY)
+    reply = _read_choice(choices[0]) if choices else Reply(trouble=Trouble.EMPTY)
+    used = answer.get("usage")
+    usage = used if isinstance(used, dict) else {}
+    return replace(
+        reply,
+        prompt_tokens=_length(usage.get("prompt_tokens")) or 0,
+        completion_tokens=_length(usage.get("completion_tokens")) or 0,
+    )
 
 
 def _read_choice(choice: Any) -> Reply:  # noqa: ANN401 - anything may come

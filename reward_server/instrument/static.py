@@ -7,8 +7,8 @@ packages count, never a word in a string, a comment or a name of the program's o
 package's function that the program has replaced.
 
 Not covered: loops and comprehensions that happen to run zero times, data flow through globals
-set in functions, functions called by a package (an Optuna objective), attributes of objects
-of unknown classes, code in strings (`exec`), names made by `globals()` or `setattr`.
+set in functions, functions called by a package (but for the objective of a study), attributes of
+objects of unknown classes, code in strings (`exec`), names made by `globals()` or `setattr`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import ast
 import sys
 from typing import TYPE_CHECKING, Any
 
-from reward_server.instrument.flow import bind, consume, evaluate, grow
+from reward_server.instrument import weights
+from reward_server.instrument.flow import bind, evaluate, evaluate_eagerly, grow, take
+from reward_server.instrument.forgotten import forgotten_names
 from reward_server.instrument.knowledge import Role, role_of
 from reward_server.instrument.origins import Class, Function, bind_import, names_a_metric
 from reward_server.instrument.trace import Frame, Loop, Trace
@@ -116,12 +118,14 @@ class _Walk:
 
     def run(self, tree: ast.Module) -> set[tuple[Place, Milestone]]:
         trace = self.trace
+        trace.module.forgotten = forgotten_names(tree)
         for number in range(_ROUNDS):
-            before = trace.start_round()
+            before = trace.learnt
+            trace.start_round()
             self._body(tree.body)
             self._functions(called_only=number == 0)
             settled = number > 1 or not trace.defines_functions
-            if number and settled and before == (trace.events, trace.guesses):
+            if number and settled and before == trace.learnt:
                 break
         events = trace.events
         if not any(milestone is Milestone.PREDICTED_TEST_LABELS for _, milestone in events):
@@ -183,21 +187,27 @@ class _Walk:
         bind_import(self.trace.frame.scope, node)
 
     def assignment(self, node: ast.Assign) -> None:
-        self._assign(node.targets, evaluate(self.trace, node.value))
+        value = evaluate(self.trace, node.value)
+        if not weights.move(self.trace, node, value):
+            self._assign(node.targets, node.value, value)
 
     def annotated(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            self._assign([node.target], evaluate(self.trace, node.value))
+            self._assign([node.target], node.value, evaluate(self.trace, node.value))
 
     def augmented(self, node: ast.AugAssign) -> None:
         value = evaluate(self.trace, node.value)
+        if weights.move(self.trace, node, value):
+            return
         if isinstance(node.target, ast.Name):
-            self._assign([node.target], join(evaluate(self.trace, node.target), value))
+            value = join(evaluate(self.trace, node.target), value)
+            self._assign([node.target], node.target, value)
         else:
             grow(self.trace, node.target, value)
 
-    def _assign(self, targets: list[ast.expr], value: Value) -> None:
+    def _assign(self, targets: list[ast.expr], node: ast.expr, value: Value) -> None:
         for target in targets:
+            value = weights.started(self.trace, target, node, value)
             metric = isinstance(target, ast.Name) and names_a_metric(target.id)
             bind(self.trace, target, self._measured(value) if metric else value)
 
@@ -205,7 +215,7 @@ class _Walk:
         if not value.has(Tag.REDUCED):
             return value
         self.trace.judge(Tag.METRIC, value.tags & FLOWING)
-        return Value(value.tags & ~(Tag.REDUCED | Tag.PREDICTION) | Tag.METRIC)
+        return Value(value.tags & ~(Tag.LINEAR | Tag.REDUCED | Tag.PREDICTION) | Tag.METRIC)
 
     def return_(self, node: ast.Return) -> None:
         function = self.trace.frame.function
@@ -217,18 +227,29 @@ class _Walk:
         function.returned = join(function.returned, value)
 
     def for_(self, node: ast.For | ast.AsyncFor) -> None:
-        bind(self.trace, node.target, consume(self.trace, node.iter))
-        self._loop(node, node.body)
+        whole = evaluate_eagerly(self.trace, node.iter)
+        bind(self.trace, node.target, take(self.trace, whole))
+        self._loop(node, Loop(walks_sides=self._walks_sides(whole)))
+
+    def _walks_sides(self, whole: Value) -> bool:
+        """Tell whether a loop takes training data and then held-out data, or the other way."""
+        both = Tag.TRAIN | Tag.HELDOUT
+        if whole.each is None or self.trace.is_given(both):
+            return False
+        return any(not both & ~part.tags for part in whole.each.items or [whole.each])
 
     def while_(self, node: ast.While) -> None:
         evaluate(self.trace, node.test)
-        self._loop(node, node.body)
+        self._loop(node, Loop())
 
-    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, body: list[ast.stmt]) -> None:
-        loops, loop = self.trace.frame.loops, Loop()
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, loop: Loop) -> None:
+        loops = self.trace.frame.loops
         loops.append(loop)
-        self._body(body)
+        self._body(node.body)
         loops.pop()
+        if loop.measures:
+            self.trace.report(Milestone.TRAINING_LOSS)
+            self.trace.report(Milestone.TESTING_LOSS)
         if loop.trains:
             if loops and not loops[-1].builds:
                 loops[-1].trains = True
@@ -270,6 +291,7 @@ class _Walk:
         bases = [evaluate(self.trace, base) for base in node.bases]
         made.bases = [base.callee for base in bases if isinstance(base.callee, Class)]
         made.tags = _class_tags(bases)
+        made.is_dataset = any(role_of(base.path) is Role.DATASET for base in bases)
         for statement in node.body:
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
                 made.methods[statement.name] = self.trace.function_of(statement, made)

@@ -15,7 +15,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from reward_server.instrument.origins import Class, Function, Scope
-from reward_server.instrument.values import NO_TAGS, SIDES, Tag, Tags, Value
+from reward_server.instrument.values import NO_TAGS, ONE_SIDE, SIDES, Tag, Tags, Value
 from reward_server.model import Milestone
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Place = tuple[int, int]
 
-_ONE_SIDE = (Tag.TRAIN, Tag.HELDOUT, Tag.TEST)
+_BOTH = Tag.TRAIN | Tag.HELDOUT
 _JUDGEABLE = Tag.PREDICTION | Tag.UNKNOWN
 
 
@@ -35,6 +35,8 @@ class Loop:
 
     builds: bool = False
     trains: bool = False
+    walks_sides: bool = False
+    measures: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Judgement:
     place: Place | None
     tags: Tags
     is_open: bool
+    is_mixed: bool
 
 
 @dataclass(eq=False, slots=True)
@@ -72,23 +75,34 @@ class Trace:
         self.muted = False
         self.trained = False
         self.queue: list[Function] = []
+        self.watched: tuple[Tags, ...] = ()
+        self.studied = False
+        self.arrays: set[tuple[object, str]] = set()
+        self.updated: set[tuple[object, str]] = set()
+        self.weights: set[tuple[object, str]] = set()
         self._functions: dict[FunctionNode, Function] = {}
         self._classes: dict[ast.ClassDef, Class] = {}
         self._sink: set[Milestone] | None = None
 
-    def start_round(self) -> tuple[set[tuple[Place, Milestone]], set[Place]]:
-        """Forget and return what was reported, keep what was learnt."""
-        before = self.events, self.guesses
+    @property
+    def learnt(self) -> tuple[object, ...]:
+        """Return what has to stay the same for another round to be of no use."""
+        flowed = [function.flowed for function in self._functions.values()]
+        return self.events, self.guesses, len(self.updated), len(self.weights), flowed
+
+    def start_round(self) -> None:
+        """Forget what was reported, keep what was learnt."""
         self.seen = frozenset(milestone for _, milestone in self.events)
         self.events, self.guesses, self.trained = set(), set(), False
         self.frame = Frame(self.module)
         self.module.names.clear()
-        return before
 
     def function_of(self, node: FunctionNode, owner: Class | None = None) -> Function:
         """Return the record of a function and have its body walked in this round."""
         if node not in self._functions:
-            self._functions[node] = Function(node, Scope(self.frame.scope), owner)
+            parent = self.frame.scope
+            scope = Scope(parent, forgotten=parent.forgotten)
+            self._functions[node] = Function(node, scope, owner)
         self.queue.append(self._functions[node])
         return self._functions[node]
 
@@ -129,29 +143,59 @@ class Trace:
         elif self.frame.function is not None:
             self.frame.function.returned_milestones.add(milestone)
 
+    def is_given(self, sides: Tags) -> bool:
+        """Tell whether the function being walked is called with each of these sides."""
+        function = self.frame.function
+        given = function.parameters.values() if function else ()
+        return any(not sides & ~value.tags for value in given)
+
     def built(self) -> None:
         """Note that the loops around the current statement make what they train."""
         for loop in self.frame.loops:
             loop.builds = True
+
+    def trains(self) -> None:
+        """Note one step of training: the model is trained when the loops around it have ended."""
+        if self.muted:
+            return
+        if self.frame.loops:
+            self.frame.loops[-1].trains = True
+        elif self.frame.function is not None:
+            self.frame.function.trains = True
+        else:
+            self.report(Milestone.TRAINED_MODEL)
 
     def judge(self, kind: Tag, *arguments: Tags) -> None:
         """Note a metric or a prediction computed on arguments with these tags."""
         if self.muted or self._sink is not None:
             return
         tags = reduce(or_, arguments, NO_TAGS)
+        if kind is not Tag.PREDICTION and self._measures_each_side(arguments):
+            return
         if self.frame.function is None:
             self._settle(kind, self.place, tags, after_training=self.trained)
         else:
             sided = [part & SIDES for part in arguments if part & SIDES]
-            is_open = not sided or any(part not in _ONE_SIDE for part in sided)
-            self.frame.pending.append(Judgement(kind, self.place, tags, is_open))
+            is_open = not sided or any(part not in ONE_SIDE for part in sided)
+            is_mixed = any(part not in ONE_SIDE for part in sided)
+            self.frame.pending.append(Judgement(kind, self.place, tags, is_open, is_mixed))
+
+    def _measures_each_side(self, arguments: tuple[Tags, ...]) -> bool:
+        """Tell whether a loop walks over training and held-out data: both are done at its end."""
+        sided = [part & SIDES for part in arguments if part & SIDES]
+        if not sided or any(_BOTH & ~part for part in sided):
+            return False
+        loop = next((loop for loop in self.frame.loops if loop.walks_sides), None)
+        if loop is not None:
+            loop.measures = True
+        return loop is not None
 
     def settle_pending(self, function: Function) -> None:
         """Judge what a function body computed, or leave it to where the function is called."""
         function.deferred.clear()
         trained = Milestone.TRAINED_MODEL in self.seen
         for found in self.frame.pending:
-            returned = found.is_open and function.returned.has(found.kind)
+            returned = found.is_mixed or (found.is_open and function.returned.has(found.kind))
             if found.place is None or (returned and function.called):
                 before = function.deferred.get(found.kind, NO_TAGS)
                 function.deferred[found.kind] = before | found.tags

@@ -46,14 +46,18 @@ class Tag(IntEnum):
     ARCHIVE = 1 << 19
     FILE_PATH = 1 << 20
     ELSEWHERE = 1 << 21
+    STUDY = 1 << 22
+    WEIGHTS = 1 << 23
+    LINEAR = 1 << 24
 
 
 NO_TAGS: Tags = 0
 SIDES: Tags = Tag.TRAIN | Tag.HELDOUT | Tag.TEST
+ONE_SIDE: tuple[Tags, ...] = (Tag.TRAIN, Tag.HELDOUT, Tag.TEST)
 PLACES: Tags = SIDES | Tag.ELSEWHERE
 FLOWING: Tags = (
     PLACES | Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN | Tag.RESIDUAL | Tag.REDUCED
-    | Tag.LOSS | Tag.METRIC
+    | Tag.LOSS | Tag.METRIC | Tag.LINEAR
 )  # fmt: skip
 GUESSABLE: Tags = Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN
 ESTIMATOR: Tags = Tag.MODEL | Tag.NETWORK

@@ -40,7 +40,8 @@ def milestones(code: str) -> set[int]:
 
 
 HEAD = (
-    "import pandas as pd\nfrom sklearn.svm import SVC\nfrom sklearn.metrics import log_loss\n"
+    "import numpy as np, optuna, pandas as pd\nfrom sklearn.svm import SVC\n"
+    "from sklearn.metrics import log_loss\n"
     "train = pd.read_csv('train.csv')\ntest = pd.read_csv('test.csv')\nm = SVC()\n"
 )
 
@@ -80,6 +81,19 @@ def test_one_step_is_one_milestone(step: str, reached: int) -> None:
         "0 and m.fit(train, train.y)",
         "f'{train}' # m.fit(train, train.y)",
         "m.fit(train, train.y) if train is None else None",
+        "import builtins\nbuiltins.Ridge = print\nRidge().fit(train, train.y)",
+        "print.__self__.Ridge = print\nRidge().fit(train, train.y)",
+        "globals()['Ridge'] = print\nRidge().fit(train, train.y)",
+        "def f():\n    global Ridge\n    Ridge = print\nf()\nRidge().fit(train, train.y)",
+        "w = np.zeros(3)\nfor i in range(3):\n    w -= train.y",
+        "w = np.zeros(3)\nfor i in range(3):\n    w -= train.y.mean()\nprint(test @ w)",
+        "preds = np.zeros(3)\nfor i in range(3):\n    preds += m.predict(train)",
+        "loss = np.mean([0.1])\nprint('val loss', loss)",
+        "def jaccard(a, b): return 1.0\nprint(jaccard(m.predict(train), train.y))",
+        "s = optuna.create_study()\ns.optimize(lambda t: 0.5)\nprint(s.best_value)",
+        "m.history = {'loss': 0.1}\nprint(m.history['loss'])",
+        "m.best_score_ = 1\nprint(m.best_score_)",
+        "print(train['loss'], {'val_loss': 0.1}['val_loss'])",
     ],
 )
 def test_what_only_looks_like_a_step_is_none(step: str) -> None:

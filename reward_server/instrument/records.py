@@ -1,0 +1,53 @@
+"""Losses that a package writes down while it trains, told apart by the names of their keys."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from reward_server.instrument.origins import side_of
+from reward_server.instrument.values import NOTHING, SIDES, Tag, Tags, Value
+from reward_server.model import Milestone
+
+if TYPE_CHECKING:
+    from reward_server.instrument.invocation import Invocation
+    from reward_server.instrument.trace import Trace
+
+_WATCHED = ("eval_set", "evals", "valid_sets", "validation_data")
+_NUMBERED = re.compile(r"(?:validation|valid|eval)_(\d+)")
+_NO_LOSSES = frozenset({"lr", "learning_rate", "epoch", "fit_time", "score_time", "estimator"})
+
+
+def watch(trace: Trace, call: Invocation) -> None:
+    """Remember on which data a model is measured while it trains, and where that is kept."""
+    for name in _WATCHED:
+        if name in call.keywords:
+            trace.watched = tuple(part.tags & SIDES for part in call.keywords[name].items)
+    for keyword in call.node.keywords:
+        if keyword.arg == "evals_result" and isinstance(keyword.value, ast.Name):
+            trace.frame.scope.bind(keyword.value.id, Value(Tag.HISTORY))
+
+
+def record(trace: Trace, call: Invocation) -> Value:
+    """Let the dictionary given to a recording callback hold losses."""
+    for argument in call.node.args[:1]:
+        if isinstance(argument, ast.Name):
+            trace.frame.scope.bind(argument.id, Value(Tag.HISTORY))
+    return NOTHING
+
+
+def look_up_loss(trace: Trace, kept: Tags, key: str) -> Value:
+    """Report which loss is taken out of a record by its name."""
+    if key in _NO_LOSSES:
+        return NOTHING
+    numbered = _NUMBERED.fullmatch(key)
+    number = int(numbered[1][:3]) if numbered else 0
+    if numbered and number < len(trace.watched):
+        held_out = trace.watched[number] != Tag.TRAIN
+    elif key.startswith("val") or side_of(key):
+        held_out = side_of(key) != Tag.TRAIN
+    else:
+        held_out = bool(kept & Tag.HELDOUT)
+    trace.report(Milestone.TESTING_LOSS if held_out else Milestone.TRAINING_LOSS)
+    return Value(Tag.METRIC)
