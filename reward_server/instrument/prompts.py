@@ -59,7 +59,7 @@ _SCHEMA: dict[str, Any] = {
             "items": {
                 "type": "object",
                 "properties": {
-                    "line": {"type": "integer", "minimum": 1},
+                    "line": {"type": "integer"},
                     "milestone": {
                         "type": "string",
                         "enum": [milestone.label for milestone in Milestone],
