@@ -141,7 +141,7 @@ class ScriptedEndpoint:
         return ["\n".join(m["content"] for m in body["messages"]) for body in self.asked]
 
     def come(self) -> None:
-        """Listen, at the same port as before."""
+        """Listen, at the same port as before, if it does not."""
         self._run(self._listen())
 
     def go(self) -> None:
@@ -152,6 +152,8 @@ class ScriptedEndpoint:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
 
     async def _listen(self) -> None:
+        if self._server is not None:
+            return
         self._server = await asyncio.start_server(self._converse, "127.0.0.1", self._port)
         self._port = self._server.sockets[0].getsockname()[1]
 

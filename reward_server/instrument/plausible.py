@@ -21,7 +21,6 @@ from reward_server.instrument.bindings import (
     READERS,
     imported_paths,
     is_package,
-    names_in,
     touched_names,
 )
 from reward_server.instrument.knowledge import Role, role_of
@@ -97,6 +96,7 @@ class Plausibility:
                 self._classes[node.name] = node
         self._depth = 0
         self._known: dict[ast.AST, Steps] = {}
+        self._touching: dict[ast.AST, bool] = {}
         self._passed: dict[tuple[int, int], Steps] = {}
         self._visit(tree.body, _NONE)
 
@@ -151,8 +151,8 @@ class Plausibility:
             case ast.For(iter=ast.Name(id=name)) if name in self._touched:
                 return _LOAD  # the lines of an open file
             case ast.Attribute(attr=name) if name in _KEPT_LOSSES:
-                return _LOSSES if names_in(node) & self._touched else _NONE
-            case ast.BinOp() | ast.AugAssign() if names_in(node) & self._touched:
+                return _LOSSES if self._touches(node) else _NONE
+            case ast.BinOp() | ast.AugAssign() if self._touches(node):
                 return _ARITHMETIC if isinstance(node, ast.BinOp) else _ARITHMETIC | _TRAIN
         return _NONE
 
@@ -168,6 +168,16 @@ class Plausibility:
                     found |= self._steps(child) if isinstance(child, ast.AST) else _NONE
         return found
 
+    def _touches(self, node: ast.AST) -> bool:
+        """Tell whether a name that stems from a package or a file is mentioned."""
+        if node not in self._touching:
+            if isinstance(node, ast.Name):
+                found = node.id in self._touched
+            else:
+                found = any(map(self._touches, ast.iter_child_nodes(node)))
+            self._touching[node] = found
+        return self._touching[node]
+
     def _both(self, node: ast.If | ast.IfExp) -> Steps:
         if isinstance(node, ast.IfExp):
             return self._steps(node.body) & self._steps(node.orelse)
@@ -182,7 +192,7 @@ class Plausibility:
 
     def _class(self, node: ast.ClassDef) -> Steps:
         has_methods = any(isinstance(part, _FUNCTIONS) for part in node.body)
-        return _DEFINE if has_methods and names_in(node) & self._touched else _NONE
+        return _DEFINE if has_methods and self._touches(node) else _NONE
 
     def _call(self, node: ast.Call) -> Steps:
         path = self._path(node.func)
@@ -192,11 +202,11 @@ class Plausibility:
             case ast.Name(id=name):
                 return self._named(name)
             case ast.Attribute(attr=name):
-                if not names_in(node.func) & self._touched:
+                if not self._touches(node.func):
                     return _NONE
                 own = self._function(name) if name in self._functions else _NONE
                 return own | _steps_of_method(name)
-        return _ANY if names_in(node.func) & self._touched else _NONE
+        return _ANY if self._touches(node.func) else _NONE
 
     def _named(self, name: str) -> Steps:
         if name in self._functions:

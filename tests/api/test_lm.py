@@ -78,7 +78,8 @@ def lm_state(server: httpx.Client) -> dict[str, Any]:
     return state
 
 
-def wait_until_ready(server: httpx.Client) -> None:
+def wait_until_ready(scripted: ScriptedEndpoint, server: httpx.Client) -> None:
+    scripted.come()
     deadline = time.monotonic() + 60
     while not lm_state(server)["ready"]:
         assert time.monotonic() < deadline, lm_state(server)
@@ -98,8 +99,7 @@ def test_a_reward_comes_without_the_model_and_the_model_is_used_when_it_is_back(
         "verified": True,
         "reason": "the language model is down",
     }
-    scripted.come()
-    wait_until_ready(server)
+    wait_until_ready(scripted, server)
     assert lm_state(server)["detail"] == f"ready, {MODEL}"
     helped = score(server, SOLUTION)
     assert helped["reward"] == alone["reward"]
@@ -117,8 +117,7 @@ def test_a_reward_comes_without_the_model_and_the_model_is_used_when_it_is_back(
 def test_progress_earns_the_same_by_either(
     scripted: ScriptedEndpoint, server: httpx.Client
 ) -> None:
-    scripted.come() if scripted._server is None else None
-    wait_until_ready(server)
+    wait_until_ready(scripted, server)
     answer = score(server, UNFINISHED)
     assert answer["instrumentation"]["kind"] == "lm"
     assert answer["milestones"] == STATIC_FOUND
@@ -128,7 +127,7 @@ def test_progress_earns_the_same_by_either(
 def test_what_the_model_said_outlives_the_question(
     scripted: ScriptedEndpoint, server: httpx.Client
 ) -> None:
-    wait_until_ready(server)
+    wait_until_ready(scripted, server)
     code = f"{UNFINISHED}# once\n"
     score(server, code)
     asked = len(scripted.asked)
@@ -140,7 +139,7 @@ def test_what_the_model_said_outlives_the_question(
 def test_words_and_guesses_earn_nothing_with_the_model_either(
     scripted: ScriptedEndpoint, server: httpx.Client
 ) -> None:
-    wait_until_ready(server)
+    wait_until_ready(scripted, server)
     code = (
         "import sys\nfor number in range(1, 8):\n"
         "    print('loaded data', 'trained model', number)\n"
@@ -160,7 +159,7 @@ def test_words_and_guesses_earn_nothing_with_the_model_either(
 def test_no_field_of_a_request_reaches_the_model(
     scripted: ScriptedEndpoint, server: httpx.Client
 ) -> None:
-    wait_until_ready(server)
+    wait_until_ready(scripted, server)
     for field in ("n", "max_tokens", "temperature", "model"):
         refused = server.post("/score", json={"task_id": TASK, "code": "x = 1", field: 10**6})
         assert refused.status_code == 422
@@ -174,7 +173,7 @@ def test_no_field_of_a_request_reaches_the_model(
 def test_no_private_text_reaches_the_model(
     scripted: ScriptedEndpoint, server: httpx.Client, own_dir: Path
 ) -> None:
-    wait_until_ready(server)
+    wait_until_ready(scripted, server)
     score(server, f"{UNFINISHED}# private\n")
     sent = str(scripted.asked)
     assert "train_test_split" in sent

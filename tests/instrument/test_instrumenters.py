@@ -8,9 +8,12 @@ from corpus import PROGRAMS
 from reward_server.children import ChildPool
 from reward_server.errors import InfrastructureError
 from reward_server.instrument import child
+from reward_server.instrument.endpoint import Endpoint
+from reward_server.instrument.lm import LmInstrumenter
 from reward_server.instrument.off import OffInstrumenter
 from reward_server.instrument.process import StaticInstrumenter
 from reward_server.model import ErrorKind, Failure, Instrumentation, Marker, Milestone, Program
+from tests.endpoints import MODEL, ScriptedEndpoint, places
 
 if TYPE_CHECKING:
     import ast
@@ -31,6 +34,17 @@ async def off() -> AsyncIterator[OffInstrumenter]:
     instrumenter = OffInstrumenter(size=1)
     yield instrumenter
     await instrumenter.aclose()
+
+
+@pytest.fixture(scope="module")
+async def lm() -> AsyncIterator[LmInstrumenter]:
+    """Give one that asks about every program, however long, and gets an answer about line 1."""
+    with ScriptedEndpoint() as scripted:
+        scripted.behave = places(*((1, milestone.label) for milestone in Milestone))
+        endpoint = Endpoint(scripted.url, MODEL, context_tokens=10**9)
+        instrumenter = LmInstrumenter(StaticInstrumenter(deadline_seconds=20), endpoint)
+        yield instrumenter
+        await instrumenter.aclose()
 
 
 async def test_static_places_verified_markers(static: StaticInstrumenter) -> None:
@@ -78,9 +92,9 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 async def test_what_cannot_be_compiled_is_a_syntax_error(
-    static: StaticInstrumenter, off: OffInstrumenter, name: str
+    static: StaticInstrumenter, off: OffInstrumenter, lm: LmInstrumenter, name: str
 ) -> None:
-    for instrumenter in (static, off):
+    for instrumenter in (static, off, lm):
         instrumented = await instrumenter.instrument(Program(BROKEN[name]))
         assert instrumented.failure is not None
         assert instrumented.failure.kind is ErrorKind.SYNTAX_ERROR
@@ -105,10 +119,13 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-async def test_odd_programs_are_still_programs(static: StaticInstrumenter, name: str) -> None:
-    instrumented = await static.instrument(Program(ODD[name]))
-    assert instrumented.failure is None
-    assert instrumented.instrumentation.verified
+async def test_odd_programs_are_still_programs(
+    static: StaticInstrumenter, lm: LmInstrumenter, name: str
+) -> None:
+    for instrumenter in (static, lm):
+        instrumented = await instrumenter.instrument(Program(ODD[name]))
+        assert instrumented.failure is None
+        assert instrumented.instrumentation.verified
 
 
 async def test_the_message_names_the_line_and_quotes_nothing(static: StaticInstrumenter) -> None:

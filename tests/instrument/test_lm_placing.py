@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 import pytest
 from corpus import PROGRAMS
@@ -15,6 +16,9 @@ from reward_server.instrument.static import find_markers
 from reward_server.instrument.verify import verify
 from reward_server.model import Marker, Milestone
 from tests.endpoints import lines_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CODE = """\
 import pandas as pd
@@ -280,7 +284,7 @@ match b:
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_what_the_static_finder_finds_is_plausible(path: str) -> None:
+def test_what_the_static_finder_finds_is_plausible(path: Path) -> None:
     tree = ast.parse(path.read_text())
     plausibility = Plausibility(tree)
     assert [m for m in find_markers(tree) if not plausibility.allows(m)] == []
@@ -367,7 +371,7 @@ def test_comments_are_blanked_and_lines_stay() -> None:
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_a_program_without_comments_is_the_same_program(path: str) -> None:
+def test_a_program_without_comments_is_the_same_program(path: Path) -> None:
     code = path.read_text()
     text = without_comments(code)
     assert text is not None
