@@ -10,7 +10,6 @@ samples is fixed here.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import random
@@ -32,6 +31,8 @@ _FIRST_WAIT_SECONDS = 0.25
 _FAILURES_TO_SHUT = 5
 _LOOK_SECONDS = 5.0
 _MOST_BYTES = 4 << 20
+_HIGHEST_PORT = 65_535
+_UNREACHABLE = (httpx.HTTPError, UnicodeError)  # the latter for a name that cannot be looked up
 _PROBE = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 1}
 
 
@@ -45,7 +46,10 @@ class EndpointState(StrEnum):
 
 
 class Endpoint:
-    """A pool of connections to one model, with a deadline, retries and a circuit breaker."""
+    """A pool of connections to one model, with a deadline, retries and a circuit breaker.
+
+    Raises SetupError for a URL that is none.
+    """
 
     def __init__(  # noqa: PLR0913 - one per setting
         self,
@@ -70,7 +74,7 @@ class Endpoint:
         if api_key is not None:
             headers["Authorization"] = f"Bearer {api_key}"
         self._client = httpx.AsyncClient(
-            base_url=url.rstrip("/") + "/",
+            base_url=_read_url(url),
             headers=headers,
             timeout=httpx.Timeout(None, connect=min(_LOOK_SECONDS, deadline_seconds)),
             limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
@@ -110,8 +114,7 @@ class Endpoint:
         """Stop watching and close every connection."""
         if self._watcher is not None:
             self._watcher.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._watcher
+            await asyncio.gather(self._watcher, return_exceptions=True)
         await self._client.aclose()
 
     async def _within_deadline(self, body: dict[str, Any]) -> Reply:
@@ -137,7 +140,7 @@ class Endpoint:
         """Return a reply and, if it may be better next time, how long to wait (0: as we like)."""
         try:
             status, headers, data = await self._send("POST", "chat/completions", body)
-        except (httpx.TransportError, httpx.InvalidURL) as error:
+        except _UNREACHABLE as error:
             log.info("the language model cannot be reached: %r", error)
             return Reply(trouble=Trouble.DOWN), 0.0
         if status == 200:
@@ -204,7 +207,7 @@ class Endpoint:
         try:
             async with asyncio.timeout(_LOOK_SECONDS):
                 status, _, data = await self._send("GET", "models")
-        except (httpx.TransportError, httpx.InvalidURL, TimeoutError):
+        except (*_UNREACHABLE, TimeoutError):
             return EndpointState.DOWN
         models = read_models(data) if status == 200 and data is not None else None
         if models is None:
@@ -222,6 +225,18 @@ class Endpoint:
 
 
 _SAMPLING: dict[str, Any] = {"temperature": 0, "n": 1, "seed": 0, "stream": False}
+
+
+def _read_url(url: str) -> httpx.URL:
+    try:
+        read = httpx.URL(url.rstrip("/") + "/")
+    except httpx.InvalidURL as error:
+        message = f"the language model's URL cannot be read: {error}"
+        raise SetupError(message) from None
+    if (read.port or 0) > _HIGHEST_PORT:
+        message = f"the language model's URL has no valid port: {url}"
+        raise SetupError(message)
+    return read
 
 
 def _body(question: Question) -> dict[str, Any]:

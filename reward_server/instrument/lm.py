@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _CACHE_SECONDS = 5.0
+_LONGEST_ADDITION = 1 << 14
 _T = TypeVar("_T")
 
 
@@ -133,6 +134,8 @@ class LmInstrumenter:
         if reply.trouble is not None:
             told = Placement((), f"the language model {reply.trouble.text}")
             return told, reply.trouble.is_of_the_answer
+        if len(reply.text) > _LONGEST_ADDITION + 2 * len(code):
+            return Placement((), "the language model said more than was asked for"), True
         parsed = await self._parser.place(code, reply.text, self._mode)
         if parsed.failure is not None:
             return Placement((), "the language model's answer is too complex to read"), True

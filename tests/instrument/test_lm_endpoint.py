@@ -238,11 +238,19 @@ async def test_a_door_opens_only_when_the_model_speaks(scripted: ScriptedEndpoin
     await endpoint.aclose()
 
 
-async def test_a_host_that_does_not_exist_is_an_endpoint_that_is_down() -> None:
-    endpoint = Endpoint("http://no-such-host.invalid/v1", MODEL, pause_seconds=3600)
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 70, "127.0.0.1:1"])
+async def test_a_host_that_does_not_exist_is_an_endpoint_that_is_down(host: str) -> None:
+    endpoint = Endpoint(f"http://{host}/v1", MODEL, pause_seconds=3600)
+    assert (await endpoint.ask(QUESTION)).trouble is Trouble.DOWN
     await endpoint.start()
     assert endpoint.state is EndpointState.DOWN
     await endpoint.aclose()
+
+
+@pytest.mark.parametrize("url", ["http://[::1/v1", "http://host:port/v1", "http://host:99999/v1"])
+async def test_a_url_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(SetupError, match="URL"):
+        Endpoint(url, MODEL)
 
 
 async def test_another_model_at_the_start_is_refused_by_name(

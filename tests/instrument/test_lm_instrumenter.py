@@ -168,7 +168,8 @@ USELESS: dict[str, tuple[Behaviour, str]] = {
     "cut": (sends(respond(completion("{", finish="length"))), "cut off"),
     "another model": (says("{}", model="other"), "not the one that was asked for"),
     "all at the top": (places(*((1, m.label) for m in list(Milestone)[1:])), "not at such a step"),
-    "a nest": (says("[" * 100_000), "not the JSON"),
+    "a nest": (says("[" * 10_000), "not the JSON"),
+    "a book": (says("[" * 100_000), "said more than was asked for"),
 }
 
 
@@ -187,10 +188,11 @@ async def test_without_help_the_static_finder_is_used_and_the_reason_told(
 
 
 BOMBS = {
-    "parentheses": "(" * 10**6,
-    "nested lambdas": "x = " + "lambda: " * 50_000 + "1",
-    "a long sum": "x = " + "1+" * 10**5 + "1",
+    "parentheses": "(" * 10**4,
+    "nested lambdas": "x = " + "lambda: " * 1500 + "1",
+    "a long sum": "x = " + "1+" * 5000 + "1",
     "a huge program": "x = [1, 2, 3]\n" * 250_000,
+    "a wide line": "x = 1;" * 2000,
 }
 
 
