@@ -152,8 +152,7 @@ def _identify(hosting: Hosting) -> tuple[str, list[str], dict[str, str]]:
     if revision is None or not re.fullmatch(r"[0-9a-f]{40}", revision):
         message = (
             f"give --revision with the commit of {hosting.model} (40 hexadecimal digits): a name "
-            "that moves is not frozen. It is the first word of "
-            f"`git ls-remote https://huggingface.co/{hosting.model} HEAD`"
+            "that moves is not frozen. The model's page at the hub lists its commits"
         )
         raise SetupError(message)
     return hosting.model, ["--revision", revision, "--tokenizer-revision", revision], {}

@@ -1,4 +1,4 @@
-"""The container beside `compose.yaml` hosts the model in the way the command does."""
+"""The model's container in `compose.yaml` hosts the model in the way the command does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def with_defaults(text: str) -> str:
 
 
 def services() -> dict[str, Any]:
-    text = with_defaults((ROOT / "compose.lm.yaml").read_text())
+    text = with_defaults((ROOT / "compose.yaml").read_text())
     found: dict[str, Any] = yaml.safe_load(text)["services"]
     return found
 
@@ -32,11 +32,14 @@ def test_the_container_runs_what_the_command_prints() -> None:
     assert lm["environment"].keys() == {*launch.variables, *launch.secrets}
 
 
-def test_the_server_asks_the_container_and_does_not_wait_for_it() -> None:
+def test_the_server_is_told_of_the_model_from_outside_and_does_not_wait_for_it() -> None:
     found = services()
-    asked = found["server"]["environment"]
+    told = found["server"]["environment"]
+    for name in ("KIND", "URL", "MODEL", "API_KEY"):
+        assert told[f"REWARD_SERVER_INSTRUMENT__{name}"] is None
     served = found["lm"]["command"]
     port = served[served.index("--port") + 1]
-    assert asked["REWARD_SERVER_INSTRUMENT__URL"] == f"http://lm:{port}/v1"
-    assert asked["REWARD_SERVER_INSTRUMENT__MODEL"] in served
-    assert "depends_on" not in found["server"]
+    text = (ROOT / "compose.yaml").read_text()
+    assert f"REWARD_SERVER_INSTRUMENT__URL=http://lm:{port}/v1" in text
+    assert "lm" not in found["server"]["depends_on"]
+    assert found["lm"]["profiles"] == ["lm"]

@@ -46,7 +46,7 @@ def test_the_default_model_is_pinned_to_a_commit() -> None:
 
 @pytest.mark.parametrize("revision", [None, "main", "v1.0", COMMIT[:7], COMMIT.upper()])
 def test_another_model_of_the_hub_needs_its_commit(revision: str | None) -> None:
-    with pytest.raises(SetupError, match=r"git ls-remote https://huggingface\.co/some/model HEAD"):
+    with pytest.raises(SetupError, match="the commit of some/model"):
         plan(Hosting("some/model", revision), GPU_BUILD, GPU_MACHINE)
     assert value_of(plan(Hosting("some/model", COMMIT), GPU_BUILD, GPU_MACHINE), "--revision") == (
         COMMIT

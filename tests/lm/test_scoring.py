@@ -104,4 +104,4 @@ def test_without_a_model_nothing_is_asked(rounds: dict[str, Round]) -> None:
 
 def test_naming_lines_costs_less_than_writing_the_program_again(rounds: dict[str, Round]) -> None:
     insert, rewrite = (rounds[mode].completion_tokens for mode in MODES)
-    assert 0 < insert < rewrite, f"tokens: {insert} to name lines, {rewrite} to write again"
+    assert 0 < insert <= 0.15 * rewrite, f"tokens: {insert} to name lines, {rewrite} to write again"
