@@ -12,7 +12,7 @@ KNOWN = {
     "NET": (1, 2, 4, 5, 7, 8),
     "PROC": (1, 2, 4, 5, 7, 8, 10),
     "ESC": (1, 2, 4, 5, 7, 8),
-    "LEAK": (1, 2, 4, 5, 7, 8, 11),
+    "LEAK": (1, 2, 4, 5, 7, 8, 10, 11),
 }
 # Faults from outside, and what is no program: the file and what stands in it.
 ELSEWHERE = {
@@ -38,6 +38,10 @@ ELSEWHERE = {
     "LEAK-08": (
         "tests/api/test_score_contract.py",
         "def test_unknown_paths_and_methods_are_problem_documents",
+    ),
+    "LEAK-10": (
+        "tests/instrument/test_lm_instrumenter.py",
+        "def test_the_prompt_is_this_text_and_the_program",
     ),
     "LEAK-11": (
         "tests/contract/test_docker_images.py",
