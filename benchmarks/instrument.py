@@ -99,19 +99,17 @@ class Row:
                 }
                 for milestone in Milestone
             },
-            "prompt_tokens": self.mean_tokens("prompt_tokens"),
-            "completion_tokens": self.mean_tokens("completion_tokens"),
+            "prompt_tokens": statistics.mean(self.tokens("prompt_tokens")),
+            "completion_tokens": statistics.mean(self.tokens()),
             "seconds_median": statistics.median(seconds),
             "seconds_p95": sorted(seconds)[int(0.95 * (len(seconds) - 1))],
             "refused": sum(self.refusals.values()) / len(self.measured),
             "refusals": dict(self.refusals.most_common()),
         }
 
-    def mean_tokens(self, name: str) -> float:
-        """Return how many tokens a program costs on average, failed attempts included."""
-        return statistics.mean(
-            sum(getattr(reply, name) for reply in one.replies) for one in self.measured
-        )
+    def tokens(self, name: str = "completion_tokens") -> list[int]:
+        """Return how many tokens each program cost; none where no answer came."""
+        return [sum(getattr(reply, name) for reply in one.replies) for one in self.measured]
 
     @property
     def refusals(self) -> Counter[str]:
@@ -191,14 +189,16 @@ def show(rows: list[Row]) -> None:
 
 
 def show_ratio(rows: list[Row]) -> float | None:
-    """Print what `insert` costs beside `rewrite`, if both were measured."""
-    tokens = {row.name.partition(" ")[0]: row.mean_tokens("completion_tokens") for row in rows}
-    modes = [name for name in tokens if name != "static"]
-    if len(modes) != 2 or not all(tokens[mode] for mode in modes):
+    """Print what `insert` costs beside `rewrite`, over the programs both were answered for."""
+    asked = [row.tokens() for row in rows if row.name.endswith(" served")]
+    if len(asked) != len(Mode):
         return None
-    ratio = tokens[modes[0]] / tokens[modes[1]]
-    print(f"completion tokens, {modes[0]} / {modes[1]}: {ratio:.3f}")
-    return ratio
+    both = [pair for pair in zip(*asked, strict=True) if all(pair)]
+    if not both:
+        return None
+    insert, rewrite = map(sum, zip(*both, strict=True))
+    print(f"completion tokens of {len(both)} programs, insert / rewrite: {insert / rewrite:.3f}")
+    return insert / rewrite
 
 
 def read_options() -> argparse.Namespace:
