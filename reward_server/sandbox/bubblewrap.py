@@ -194,6 +194,7 @@ class BubblewrapSandbox:
         slot = self._slots[lease.places[0]]
         request = self._request(lease.cores, instrumented.program.code, task_id, public, limits)
         await slot.start()  # what a new keeper or zygote costs is not the program's
+        await slot.until_clean()
         slot.group.assign(lease.cores)
         slot.group.limit(limits.memory_bytes, limits.processes)
         account = Account(slot.group, lease.cores)

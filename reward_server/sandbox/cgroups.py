@@ -90,6 +90,10 @@ class Group(Protocol):
         """Return the counters as they stand."""
         ...
 
+    def left_bytes(self) -> int:
+        """Return how much memory the files of boxes take; those of dead ones go a little later."""
+        ...
+
     def drain(self) -> None:
         """Wait, within a bound, until no process is left in the group: the killed die slowly."""
         ...
@@ -117,6 +121,10 @@ class NoGroup:
     def read(self) -> Reading:
         """Return empty counters."""
         return Reading()
+
+    def left_bytes(self) -> int:
+        """Return nothing."""
+        return 0
 
     def drain(self) -> None:
         """Wait for nothing."""
@@ -184,6 +192,7 @@ class V1Group:
         self.procs_files = tuple(str(path / "cgroup.procs") for path in self._paths.values())
         memory = self._paths["memory"]
         self._full = _File(memory / "memory.failcnt")
+        self._memory = _File(memory / "memory.stat")
         self._oom = _File(memory / "memory.oom_control")
         self._peak = _File(memory / "memory.max_usage_in_bytes", os.O_RDWR)
         self._refused = _File(self._paths["pids"] / "pids.events")
@@ -198,9 +207,7 @@ class V1Group:
     def settle(self) -> None:
         """Take what is in the group now as ours: programs get their limits on top of it."""
         pids = int((self._paths["pids"] / "pids.current").read_text())
-        stat = _File(self._paths["memory"] / "memory.stat")
-        self._own = _Own.counted(stat.field("total_rss"), pids)
-        stat.close()
+        self._own = _Own.counted(self._memory.field("total_rss"), pids)
         self._limits = None
 
     def limit(self, memory_bytes: int, processes: int) -> None:
@@ -232,13 +239,17 @@ class V1Group:
             memory_refused=int(self._full.read()),
         )
 
+    def left_bytes(self) -> int:
+        """Return how much memory the files of boxes take; those of dead ones go a little later."""
+        return self._memory.field("shmem")
+
     def drain(self) -> None:
         """Wait, within a bound, until no process is left in the group: the killed die slowly."""
         _drain(self.procs_files[0])
 
     def remove(self) -> None:
         """Take the group away; processes must have left it."""
-        for file in (self._oom, self._peak, self._refused, self._spent, self._full):
+        for file in (self._memory, self._oom, self._peak, self._refused, self._spent, self._full):
             file.close()
         for path in self._paths.values():
             with contextlib.suppress(OSError):
@@ -259,6 +270,7 @@ class V2Group:
         self._cpus = _Cpus(self._path / "cpuset.cpus", cores)
         self.pressure_folder: Path | None = self._path
         self.procs_files = (str(self._path / "cgroup.procs"),)
+        self._memory = _File(self._path / "memory.stat")
         self._oom = _File(self._path / "memory.events")
         self._refused = _File(self._path / "pids.events")
         self._spent = _File(self._path / "cpu.stat")
@@ -272,9 +284,7 @@ class V2Group:
     def settle(self) -> None:
         """Take what is in the group now as ours: programs get their limits on top of it."""
         pids = int((self._path / "pids.current").read_text())
-        stat = _File(self._path / "memory.stat")
-        self._own = _Own.counted(stat.field("anon"), pids)
-        stat.close()
+        self._own = _Own.counted(self._memory.field("anon"), pids)
         self._limits = None
 
     def limit(self, memory_bytes: int, processes: int) -> None:
@@ -296,13 +306,17 @@ class V2Group:
             memory_refused=self._oom.field("max"),
         )
 
+    def left_bytes(self) -> int:
+        """Return how much memory the files of boxes take; those of dead ones go a little later."""
+        return self._memory.field("shmem")
+
     def drain(self) -> None:
         """Wait, within a bound, until no process is left in the group: the killed die slowly."""
         _drain(self.procs_files[0])
 
     def remove(self) -> None:
         """Take the group away; processes must have left it."""
-        for file in (self._oom, self._refused, self._spent):
+        for file in (self._memory, self._oom, self._refused, self._spent):
             file.close()
         with contextlib.suppress(OSError):
             self._path.rmdir()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MESSAGE_BYTES = 1 << 16
 _START_SECONDS = 150.0
 _END_SECONDS = 5.0
+_CLEAN_SECONDS, _CLEAN_BYTES = 20.0, 1 << 20
 _KEEPER = Path(__file__).with_name("keeper.py")
 _Answer = tuple[Report, int | None]
 
@@ -197,6 +198,23 @@ class Slot:
     async def start(self) -> None:
         """Start the keeper now instead of at the first program."""
         await self._ready_channel()
+
+    async def until_clean(self) -> None:
+        """Wait until the kernel has taken back what the box before kept in its files.
+
+        It does so a while after the death of the box, and what it has not yet taken back would
+        count against the next one.
+
+        Raises:
+            InfrastructureError: `sandbox_unavailable` when it takes too long.
+        """
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + _CLEAN_SECONDS
+        while self.group.left_bytes() > _CLEAN_BYTES:
+            if clock() > deadline:
+                message = "the box before has left files behind"
+                raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
+            await asyncio.sleep(0.002)
 
     async def _stop(self) -> None:
         """End the keeper, which ends its box first; the next run starts a new one."""

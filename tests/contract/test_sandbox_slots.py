@@ -31,6 +31,7 @@ from boxes import (
 from reward_server.errors import InfrastructureError, SetupError
 from reward_server.model import ErrorKind
 from reward_server.sandbox import bubblewrap as module
+from reward_server.sandbox import slot
 from reward_server.sandbox.cgroups import missing_limits
 
 if TYPE_CHECKING:
@@ -266,3 +267,41 @@ async def test_nothing_is_left_after_the_end(
         assert traces()["descriptors"] == warm["descriptors"]
     assert not any(folder.exists() for folder in bench.sandbox._folders)
     assert traces() == before
+
+
+LEAVES = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+part = libc.shmget(0, 300 << 20, 0o1600)
+address = libc.shmat(part, None, 0)
+ctypes.memset(address, 1, 300 << 20)
+"""
+
+
+async def test_what_the_box_before_left_in_memory_is_gone(
+    single: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shared memory of no process goes with its space, and the kernel is in no hurry."""
+    group, left = single.sandbox._slots[0].group, []
+    limit = group.limit
+
+    def limit_and_look(memory_bytes: int, processes: int) -> None:
+        left.append(group.left_bytes())
+        limit(memory_bytes, processes)
+
+    monkeypatch.setattr(group, "limit", limit_and_look)
+    for code in (LEAVES, "pass", LEAVES, "pass"):
+        assert await single.says(code) == ""
+    assert len(left) == 4
+    assert max(left) <= 1 << 20
+
+
+async def test_a_slot_that_does_not_get_clean_is_no_slot(
+    single: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slot, "_CLEAN_SECONDS", 0.1)
+    monkeypatch.setattr(single.sandbox._slots[0].group, "left_bytes", lambda: 1 << 30)
+    with pytest.raises(InfrastructureError) as raised:
+        await single.run("pass")
+    assert raised.value.kind is ErrorKind.SANDBOX_UNAVAILABLE

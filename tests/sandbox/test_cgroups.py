@@ -38,11 +38,13 @@ def write_v1(root: Path, name: str = "n", oom: int = 0, refused: int = 0, peak: 
     (memory / "memory.oom_control").write_text(f"oom_kill_disable 0\nunder_oom 0\noom_kill {oom}\n")
     (memory / "memory.max_usage_in_bytes").write_text(f"{peak}\n")
     (memory / "memory.failcnt").write_text("4\n")
+    (memory / "memory.stat").write_text("cache 9\nrss 8\nshmem 7\ntotal_rss 8\n")
     (root / "pids" / "reward_server" / name / "pids.events").write_text(f"max {refused}\n")
     (root / "cpuacct" / "reward_server" / name / "cpuacct.usage").write_text("2500000000\n")
 
 
 V2_FILES = {
+    "memory.stat": "anon 8\nfile 9\nshmem 7\n",
     "memory.events": "low 0\nhigh 0\nmax 9\noom 4\noom_kill 3\n",
     "pids.events": "max 5\n",
     "cpu.stat": "usage_usec 1500000\nuser_usec 1\nsystem_usec 2\n",
@@ -79,6 +81,7 @@ def test_v1_sets_its_limits_and_counts(tmp_path: Path) -> None:
     assert len(group.procs_files) == len(V1)
     write_v1(tmp_path, oom=2, refused=7, peak=9)
     assert group.read() == Reading(2, 7, 2.5, 9, 4)
+    assert group.left_bytes() == 7
     group.limit(100 * MIB, 10)
     memory = tmp_path / "memory" / "reward_server" / "n"
     assert int((memory / "memory.limit_in_bytes").read_text()) >= 100 * MIB
@@ -126,6 +129,7 @@ def test_v2_sets_its_limits_and_counts(v2_root: Path) -> None:
     assert (folder / "cpuset.cpus").read_text() == "0,2"
     assert group.procs_files == (str(folder / "cgroup.procs"),)
     assert group.read() == Reading(3, 5, 1.5, None, 9)
+    assert group.left_bytes() == 7
     group.limit(100 * MIB, 10)
     assert int((folder / "memory.max").read_text()) >= 100 * MIB
     assert int((folder / "pids.max").read_text()) >= 10
