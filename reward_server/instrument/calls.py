@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from reward_server.instrument.invocation import Invocation
     from reward_server.instrument.trace import Trace
 
-_KNOWN_DATA = Tag.DATA | Tag.UNKNOWN | Tag.FILE
 _JUDGED = Tag.PREDICTION | Tag.RESIDUAL | Tag.METRIC | Tag.LOSS
 
 
@@ -176,8 +175,12 @@ def _read_lazily(_: Trace, call: Invocation) -> Value:
     return Value(call.arguments & (PLACES | Tag.FILE | Tag.DATA))
 
 
-def _load_from_text(trace: Trace, call: Invocation) -> Value:
-    return _load(trace, call) if call.arguments & _KNOWN_DATA else NOTHING
+def _parse(trace: Trace, call: Invocation) -> Value:
+    """Return what a text holds; whoever got the text has read it, unless it is read right here."""
+    match call.node.args:
+        case [ast.Call(func=ast.Attribute(attr=attr))] if attr in knowledge.READ_METHODS:
+            return _load(trace, call) if call.arguments & Tag.UNKNOWN else call.first
+    return Value(call.arguments & FLOWING)
 
 
 def _open(_: Trace, call: Invocation) -> Value:
@@ -346,7 +349,7 @@ def _tagging(tags: Tags) -> Callable[[Trace, Invocation], Value]:
 
 _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.LOAD: _load,
-    Role.LOAD_FROM_TEXT: _load_from_text,
+    Role.PARSE: _parse,
     Role.READER: _read_lazily,
     Role.EXHAUST: _exhaust,
     Role.OPEN: _open,

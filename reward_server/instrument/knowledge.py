@@ -13,7 +13,7 @@ class Role(Enum):
     """What calling (or deriving from) a qualified name does."""
 
     LOAD = auto()
-    LOAD_FROM_TEXT = auto()
+    PARSE = auto()
     READER = auto()
     EXHAUST = auto()
     OPEN = auto()
@@ -115,7 +115,7 @@ _SKLEARN_MODELS = (
 )
 _EXACT: dict[str, Role] = {
     "json.load": Role.LOAD,
-    "json.loads": Role.LOAD_FROM_TEXT,
+    "json.loads": Role.PARSE,
     "csv.reader": Role.READER,
     "csv.DictReader": Role.READER,
     "PIL.Image.open": Role.LOAD,

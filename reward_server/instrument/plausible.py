@@ -44,7 +44,7 @@ _ARITHMETIC: Steps = _LOSSES | _PREDICT
 
 _ROLES: dict[Role, Steps] = {
     Role.LOAD: _LOAD,
-    Role.LOAD_FROM_TEXT: _LOAD,
+    Role.PARSE: _LOAD,
     Role.OPEN: _LOAD,
     Role.ARCHIVE: _LOAD,
     Role.MODEL: _DEFINE,

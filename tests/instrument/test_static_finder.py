@@ -100,6 +100,23 @@ def test_what_only_looks_like_a_step_is_none(step: str) -> None:
     assert milestones(HEAD + step) - {3} == {1, 2}
 
 
+@pytest.mark.parametrize(
+    ("step", "is_data"),
+    [
+        ("pd.read_csv(ROOT + '/train.csv')", True),
+        ("pd.read_csv('submission.csv')", False),
+        ("pd.read_csv(ROOT + '/sampleSubmission.csv')", False),
+        ("pd.read_csv('/data/submission/train.csv')", True),
+        ("rows = json.loads(open('train.json').read())", True),
+        ("def load(f):\n    rows = json.loads(f.read())\n    return rows", True),
+        ("def parse(cell):\n    rows = json.loads(cell)\n    return rows", False),
+        ("json.loads('[1, 2]')", False),
+    ],
+)
+def test_data_is_what_is_read_from_a_file_of_the_task(step: str, *, is_data: bool) -> None:
+    assert (2 in milestones("import json\nimport pandas as pd\n" + step)) == is_data
+
+
 def test_a_step_in_a_dead_branch_is_marked_inside_the_branch() -> None:
     markers = find_markers(ast.parse(HEAD + "if False:\n    m.fit(train, train.y)\n"))
     trained = [marker for marker in markers if marker.milestone is Milestone.TRAINED_MODEL]

@@ -38,7 +38,7 @@ def run_epoch(model, loader, criterion, optimizer=None):
     total, n = 0.0, 0
     probs, targets = [], []
     with torch.set_grad_enabled(training):
-        for images, labels in loader:
+        for images, labels in loader:  #= trained
             images, labels = images.to(device), labels.to(device)
             logits = model(images)
             loss = criterion(logits, labels)
