@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reward_server.instrument import knowledge
+from reward_server.instrument import vocabulary
 from reward_server.instrument.invocation import (
     bind_parameters,
     is_own_metric,
@@ -16,7 +16,8 @@ from reward_server.instrument.invocation import (
 from reward_server.instrument.knowledge import Role, role_of
 from reward_server.instrument.methods import apply_method
 from reward_server.instrument.origins import Class, Function, names_a_model, side_of
-from reward_server.instrument.records import record, watch
+from reward_server.instrument.records import record, show, watch
+from reward_server.instrument.splits import shuffled_rows, split, split_at_random, subset
 from reward_server.instrument.values import (
     ESTIMATOR,
     FLOWING,
@@ -67,19 +68,22 @@ def _apply_value(trace: Trace, call: Invocation) -> Value:
         return _loss(trace, call)
     if call.function.has(Tag.NETWORK):
         return _run_network(trace, call)
+    show(trace, call)
     arguments = call.arguments
-    if call.method in knowledge.STEP_METHODS and arguments & Tag.LOSS:
+    if call.method in vocabulary.STEP_METHODS and arguments & Tag.LOSS:
         trace.trains()
-    if call.function.path == "builtins.print" or call.method in knowledge.SHOW_METHODS:
+    if call.function.path == "builtins.print" or call.method in vocabulary.SHOW_METHODS:
         _show(trace, call)
-    if call.method in knowledge.CALLBACK_METHODS:
+    if call.method == "permutation":
+        return shuffled_rows(trace, call)
+    if call.method in vocabulary.CALLBACK_METHODS:
         _call_back(trace, call)
-    if call.receiver.has(SIDES) and call.method not in knowledge.JOIN_METHODS:
+    if call.receiver.has(SIDES) and call.method not in vocabulary.JOIN_METHODS:
         arguments &= ~SIDES
     if call.method == "replace" and call.receiver.tags in ONE_SIDE:
         return Value(_renamed(call))
     if (
-        call.method in knowledge.STATISTICS
+        call.method in vocabulary.STATISTICS
         and call.receiver.tags & (_JUDGED | Tag.DATA) == Tag.DATA
     ):
         return Value(call.receiver.tags & FLOWING & ~SIDES)
@@ -178,9 +182,23 @@ def _read_lazily(_: Trace, call: Invocation) -> Value:
 def _parse(trace: Trace, call: Invocation) -> Value:
     """Return what a text holds; whoever got the text has read it, unless it is read right here."""
     match call.node.args:
-        case [ast.Call(func=ast.Attribute(attr=attr))] if attr in knowledge.READ_METHODS:
+        case [ast.Call(func=ast.Attribute(attr=attr))] if attr in vocabulary.READ_METHODS:
             return _load(trace, call) if call.arguments & Tag.UNKNOWN else call.first
     return Value(call.arguments & FLOWING)
+
+
+def _put_away(trace: Trace, call: Invocation) -> Value:
+    for place in call.node.args[1:2]:
+        trace.stored[ast.dump(place)] = call.first
+    return NOTHING
+
+
+def _take_back(trace: Trace, call: Invocation) -> Value:
+    """Return what the program itself has put there, or data if the file's name says so."""
+    for place in call.node.args[:1]:
+        if (found := trace.stored.get(ast.dump(place))) is not None:
+            return found
+    return _load(trace, call) if call.arguments & SIDES else NOTHING
 
 
 def _open(_: Trace, call: Invocation) -> Value:
@@ -222,25 +240,6 @@ def _layer(trace: Trace, call: Invocation) -> Value:
     if isinstance(target, ast.Name) and names_a_model(target.id):
         return _network(trace, call)
     return NOTHING
-
-
-def _split(_: Trace, call: Invocation) -> Value:
-    sides = call.arguments & SIDES
-    kept = Tag.HELDOUT if sides == Tag.HELDOUT else Tag.TRAIN
-    pair = [Value(Tag.DATA | kept), Value(Tag.DATA | Tag.HELDOUT)]
-    return sequence(pair * len(call.positional))
-
-
-def _split_at_random(_: Trace, call: Invocation) -> Value:
-    count = max(2, *(len(value.items) for value in (*call.positional[1:2], NOTHING)))
-    rest = [Value(Tag.DATA | Tag.HELDOUT)] * (count - 1)
-    return sequence([Value(Tag.DATA | Tag.TRAIN), *rest])
-
-
-def _subset(_: Trace, call: Invocation) -> Value:
-    rows = call.positional[1].tags & SIDES if len(call.positional) > 1 else NO_TAGS
-    tags = call.first.tags & FLOWING | Tag.DATA
-    return Value(tags & ~SIDES | rows if rows else tags)
 
 
 def _cross_score(trace: Trace, call: Invocation) -> Value:
@@ -362,13 +361,16 @@ _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.LAYER: _layer,
     Role.TRANSFORMER: lambda _trace, _call: Value(Tag.TRANSFORMER),
     Role.SPLITTER: lambda _trace, _call: Value(Tag.SPLITTER),
-    Role.SPLIT: _split,
+    Role.SPLIT: split,
     Role.CROSS_SCORE: _cross_score,
     Role.CROSS_PREDICT: _cross_predict,
     Role.CROSS_TRAIN: _cross_train,
     Role.DATASET: lambda _trace, call: Value(call.arguments & FLOWING | Tag.DATA),
-    Role.RANDOM_SPLIT: _split_at_random,
-    Role.SUBSET: _subset,
+    Role.RANDOM_SPLIT: split_at_random,
+    Role.SUBSET: subset,
+    Role.SHUFFLED_ROWS: shuffled_rows,
+    Role.PUT_AWAY: _put_away,
+    Role.TAKE_BACK: _take_back,
     Role.STUDY: lambda _trace, _call: Value(Tag.STUDY),
     Role.RECORD: record,
     Role.SOLVE: _solve,

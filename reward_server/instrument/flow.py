@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from reward_server.instrument import knowledge
+from reward_server.instrument import vocabulary
 from reward_server.instrument.calls import apply
 from reward_server.instrument.invocation import Invocation
 from reward_server.instrument.origins import side_of, side_of_path, side_of_rows
@@ -72,9 +72,9 @@ def _set_attribute(trace: Trace, target: ast.Attribute, value: Value) -> None:
     owner = evaluate(trace, target.value)
     if owner.path:
         trace.replaced |= {owner.path, f"{owner.path}.{target.attr}"}
-    elif owner.instance is not None and target.attr not in knowledge.ESTIMATOR_METHODS:
+    elif owner.instance is not None and target.attr not in vocabulary.ESTIMATOR_METHODS:
         owner.instance.set_attribute(target.attr, value)
-    elif owner.tags & ~FLOWING and target.attr in knowledge.FORGEABLE:
+    elif owner.tags & ~FLOWING and target.attr in vocabulary.FORGEABLE:
         bind(trace, target.value, NOTHING)
 
 
@@ -141,21 +141,21 @@ def _attribute_of(trace: Trace, base: Value, name: str) -> Value:
     if milestone := _recorded(trace, base, name):
         trace.report(milestone)
         return Value(Tag.LOSS if base.has(Tag.PREDICTION) else Tag.METRIC)
-    if base.has(ESTIMATOR) and name in knowledge.RECORD_ATTRIBUTES:
+    if base.has(ESTIMATOR) and name in vocabulary.RECORD_ATTRIBUTES:
         return Value(Tag.HISTORY)
-    if base.has(Tag.MODEL) and name in knowledge.MODEL_ATTRIBUTES:
+    if base.has(Tag.MODEL) and name in vocabulary.MODEL_ATTRIBUTES:
         return base
     kept = Tag.HISTORY if name == "history" else FLOWING | Tag.FILE_PATH
-    return NOTHING if name in knowledge.PLAIN_ATTRIBUTES else Value(base.tags & kept)
+    return NOTHING if name in vocabulary.PLAIN_ATTRIBUTES else Value(base.tags & kept)
 
 
 def _recorded(trace: Trace, base: Value, name: str) -> Milestone | None:
     """Return which loss an attribute holds, if it holds one."""
-    if base.has(Tag.MODEL) and name in knowledge.HELDOUT_ATTRIBUTES:
+    if base.has(Tag.MODEL) and name in vocabulary.HELDOUT_ATTRIBUTES:
         return Milestone.TESTING_LOSS
-    if base.has(Tag.STUDY) and trace.studied and name in knowledge.STUDY_ATTRIBUTES:
+    if base.has(Tag.STUDY) and trace.studied and name in vocabulary.STUDY_ATTRIBUTES:
         return Milestone.TESTING_LOSS
-    if base.has(Tag.MODEL | Tag.TRAINER) and name in knowledge.TRAINING_ATTRIBUTES:
+    if base.has(Tag.MODEL | Tag.TRAINER) and name in vocabulary.TRAINING_ATTRIBUTES:
         return Milestone.TRAINING_LOSS
     if base.has(Tag.PREDICTION) and not base.has(Tag.LOSS) and name == "loss":
         held_out = base.has(Tag.HELDOUT | Tag.TEST) or trace.frame.no_grad
@@ -174,7 +174,7 @@ def _call(trace: Trace, node: ast.Call) -> Value:
     keywords = {
         keyword.arg or "**": evaluate_eagerly(trace, keyword.value) for keyword in node.keywords
     }
-    if method in knowledge.GROW_METHODS and positional and isinstance(node.func, ast.Attribute):
+    if method in vocabulary.GROW_METHODS and positional and isinstance(node.func, ast.Attribute):
         grow(trace, node.func.value, join_all(positional))
     return apply(trace, Invocation(node, function, receiver, method, positional, keywords))
 

@@ -37,6 +37,24 @@ def record(trace: Trace, call: Invocation) -> Value:
     return NOTHING
 
 
+def show(trace: Trace, call: Invocation) -> None:
+    """Report the training losses of a history that is shown or tabled as a whole."""
+    shown = zip(call.node.args, call.positional, strict=True)
+    if any(value.has(Tag.HISTORY) and _is_history(node) for node, value in shown):
+        trace.report(Milestone.TRAINING_LOSS)
+
+
+def walk(trace: Trace, call: Invocation) -> None:
+    """Report the training losses of a history whose entries are gone through."""
+    walked = call.node.func.value if isinstance(call.node.func, ast.Attribute) else call.node
+    if call.receiver.has(Tag.HISTORY) and _is_history(walked):
+        trace.report(Milestone.TRAINING_LOSS)
+
+
+def _is_history(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "history"
+
+
 def look_up_loss(trace: Trace, kept: Tags, key: str) -> Value:
     """Report which loss is taken out of a record by its name."""
     if key in _NO_LOSSES:

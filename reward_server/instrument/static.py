@@ -43,6 +43,12 @@ if TYPE_CHECKING:
 
 _ROUNDS = 6
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_STEPS = {
+    "training_step": Tag.TRAIN,
+    "train_step": Tag.TRAIN,
+    "validation_step": Tag.HELDOUT,
+    "test_step": Tag.HELDOUT,
+}
 _SILENT = (ast.Raise, ast.Break, ast.Continue, ast.Pass, ast.Global, ast.Nonlocal)
 
 
@@ -161,8 +167,9 @@ class _Walk:
     def _parameters(self, function: Function) -> None:
         arguments = function.node.args
         names = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        given = UNKNOWN.tagged(_side_of_step(function))
         for index, argument in enumerate(names):
-            value = function.parameters.get(argument.arg, UNKNOWN)
+            value = function.parameters.get(argument.arg, given)
             if index == 0 and function.owner is not None and argument.arg == "self":
                 value = Value(function.owner.tags, instance=function.owner)
             function.scope.bind(argument.arg, value)
@@ -331,6 +338,12 @@ def _class_tags(bases: list[Value]) -> Tags:
     if Role.TRANSFORMER in roles:
         return tags | Tag.TRANSFORMER
     return tags | Tag.MODEL if roles & {Role.MODEL, Role.META_MODEL} else tags
+
+
+def _side_of_step(function: Function) -> Tags:
+    """Return the data that a package gives to a step of the program's own network."""
+    of_network = function.owner is not None and function.owner.tags & Tag.NETWORK
+    return _STEPS.get(getattr(function.node, "name", ""), NO_TAGS) if of_network else NO_TAGS
 
 
 def _is_no_grad(trace: Trace, node: ast.AST) -> bool:

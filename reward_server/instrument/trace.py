@@ -77,6 +77,7 @@ class Trace:
         self.queue: list[Function] = []
         self.watched: tuple[Tags, ...] = ()
         self.studied = False
+        self.stored: dict[str, Value] = {}
         self.arrays: set[tuple[object, str]] = set()
         self.updated: set[tuple[object, str]] = set()
         self.weights: set[tuple[object, str]] = set()

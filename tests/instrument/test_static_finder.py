@@ -117,6 +117,42 @@ def test_data_is_what_is_read_from_a_file_of_the_task(step: str, *, is_data: boo
     assert (2 in milestones("import json\nimport pandas as pd\n" + step)) == is_data
 
 
+NETWORK = (
+    "import keras, pytorch_lightning as pl, torch.nn.functional as F\n"
+    "class Net(pl.LightningModule):\n"
+    "    def {name}(self, batch, _):\n"
+    "        loss = F.mse_loss(self(batch[0]), batch[1])\n"
+    "        return loss\n"
+    "net = keras.Sequential()\n"
+    "past = net.fit(train, train.y)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("step", "reached"),
+    [
+        ("joblib.dump(m, 'm.bin')\njoblib.load('m.bin').predict(test)", {7}),
+        ("joblib.dump(m, 'm.bin')\njoblib.load('other.bin').predict(test)", set()),
+        ("joblib.dump(object(), 'm.bin')\njoblib.load('m.bin').predict(test)", set()),
+        ("r = np.random.permutation(9)\nlog_loss(train.y[r[4:]], m.predict(train[r[4:]]))", {6}),
+        ("r = np.random.permutation(9)\nlog_loss(train.y[r[:4]], m.predict(train[r[:4]]))", {4}),
+        (NETWORK.format(name="training_step"), {4, 5}),
+        (NETWORK.format(name="validation_step"), {5, 6}),
+        (NETWORK.format(name="fold") + "print(past.history)", {4, 5}),
+        (
+            NETWORK.format(name="test_step") + "for k, v in past.history.items(): print(k, v)",
+            {4, 5, 6},
+        ),
+        (NETWORK.format(name="test_step") + "print(past.epoch)", {5, 6}),
+        ("k = CrossEncoder('x')\nk.fit(train)\nk.predict(test)", {5, 7}),
+        ("k = CrossEncoder('x')\nk.save('y')", set()),
+    ],
+)
+def test_less_usual_ways_to_take_a_step(step: str, reached: set[int]) -> None:
+    head = "import joblib\nfrom sentence_transformers import CrossEncoder\n" + HEAD
+    assert milestones(head + step) == {1, 2, 3} | reached
+
+
 def test_a_step_in_a_dead_branch_is_marked_inside_the_branch() -> None:
     markers = find_markers(ast.parse(HEAD + "if False:\n    m.fit(train, train.y)\n"))
     trained = [marker for marker in markers if marker.milestone is Milestone.TRAINED_MODEL]
