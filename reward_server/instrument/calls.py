@@ -10,10 +10,19 @@ from reward_server.instrument import vocabulary
 from reward_server.instrument.invocation import (
     bind_parameters,
     is_own_metric,
-    opens_for_reading,
     reduced,
 )
 from reward_server.instrument.knowledge import Role, role_of
+from reward_server.instrument.loading import (
+    exhaust,
+    load,
+    open_archive,
+    open_file,
+    parse,
+    put_away,
+    read_lazily,
+    take_back,
+)
 from reward_server.instrument.methods import apply_method
 from reward_server.instrument.origins import Class, Function, names_a_model, side_of
 from reward_server.instrument.records import record, show, watch
@@ -78,7 +87,8 @@ def _apply_value(trace: Trace, call: Invocation) -> Value:
         return shuffled_rows(trace, call)
     if call.method in vocabulary.CALLBACK_METHODS:
         _call_back(trace, call)
-    if call.receiver.has(SIDES) and call.method not in vocabulary.JOIN_METHODS:
+    joins = call.method in vocabulary.JOIN_METHODS or side_of(call.method) & arguments
+    if call.receiver.has(SIDES) and not joins:
         arguments &= ~SIDES
     if call.method == "replace" and call.receiver.tags in ONE_SIDE:
         return Value(_renamed(call))
@@ -170,50 +180,14 @@ def _define(trace: Trace) -> None:
         trace.built()
 
 
-def _load(trace: Trace, call: Invocation) -> Value:
-    return trace.loaded(call.arguments)
-
-
-def _read_lazily(_: Trace, call: Invocation) -> Value:
-    """Return a reader, which reads when it is walked over."""
-    return Value(call.arguments & (PLACES | Tag.FILE | Tag.DATA))
-
-
-def _parse(trace: Trace, call: Invocation) -> Value:
-    """Return what a text holds; whoever got the text has read it, unless it is read right here."""
-    match call.node.args:
-        case [ast.Call(func=ast.Attribute(attr=attr))] if attr in vocabulary.READ_METHODS:
-            return _load(trace, call) if call.arguments & Tag.UNKNOWN else call.first
-    return Value(call.arguments & FLOWING)
-
-
-def _put_away(trace: Trace, call: Invocation) -> Value:
-    for place in call.node.args[1:2]:
-        trace.stored[ast.dump(place)] = call.first
-    return NOTHING
-
-
-def _take_back(trace: Trace, call: Invocation) -> Value:
-    """Return what the program itself has put there, or data if the file's name says so."""
-    for place in call.node.args[:1]:
-        if (found := trace.stored.get(ast.dump(place))) is not None:
-            return found
-    return _load(trace, call) if call.arguments & SIDES else NOTHING
-
-
-def _open(_: Trace, call: Invocation) -> Value:
-    reads = opens_for_reading(call.node, 1)
-    return Value(call.arguments & PLACES | Tag.FILE) if reads else NOTHING
-
-
-def _archive(_: Trace, call: Invocation) -> Value:
-    reads = opens_for_reading(call.node, 1)
-    return Value(call.arguments & PLACES | Tag.ARCHIVE) if reads else NOTHING
-
-
 def _model(trace: Trace, _: Invocation) -> Value:
     _define(trace)
     return Value(Tag.MODEL)
+
+
+def _learner(trace: Trace, call: Invocation) -> Value:
+    """Return a model that also trains and measures itself on the data it was made with."""
+    return _model(trace, call).tagged(Tag.TRAINER)
 
 
 def _meta_model(trace: Trace, call: Invocation) -> Value:
@@ -231,6 +205,12 @@ def _pipeline(trace: Trace, call: Invocation) -> Value:
 def _network(trace: Trace, _: Invocation) -> Value:
     _define(trace)
     return Value(ESTIMATOR)
+
+
+def _saved_network(trace: Trace, call: Invocation) -> Value:
+    """Return a network from a file: its own again, in a program that trains one."""
+    trains = Milestone.TRAINED_MODEL in trace.seen
+    return Value(ESTIMATOR) if trains else _network(trace, call)
 
 
 def _layer(trace: Trace, call: Invocation) -> Value:
@@ -330,10 +310,6 @@ def _reduce(_: Trace, call: Invocation) -> Value:
     return Value(tags if tags & _JUDGED else tags & ~SIDES)
 
 
-def _exhaust(trace: Trace, call: Invocation) -> Value:
-    return _load(trace, call) if call.first.has(Tag.FILE) else call.first
-
-
 def _enumerate(_: Trace, call: Invocation) -> Value:
     return iterable(sequence([NOTHING, call.first.element()]))
 
@@ -347,17 +323,18 @@ def _tagging(tags: Tags) -> Callable[[Trace, Invocation], Value]:
 
 
 _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
-    Role.LOAD: _load,
-    Role.PARSE: _parse,
-    Role.READER: _read_lazily,
-    Role.EXHAUST: _exhaust,
-    Role.OPEN: _open,
-    Role.ARCHIVE: _archive,
+    Role.LOAD: load,
+    Role.PARSE: parse,
+    Role.READER: read_lazily,
+    Role.EXHAUST: exhaust,
+    Role.OPEN: open_file,
+    Role.ARCHIVE: open_archive,
     Role.FILE_PATH: _tagging(Tag.FILE_PATH),
     Role.MODEL: _model,
     Role.META_MODEL: _meta_model,
     Role.PIPELINE: _pipeline,
     Role.NETWORK: _network,
+    Role.SAVED_NETWORK: _saved_network,
     Role.LAYER: _layer,
     Role.TRANSFORMER: lambda _trace, _call: Value(Tag.TRANSFORMER),
     Role.SPLITTER: lambda _trace, _call: Value(Tag.SPLITTER),
@@ -369,14 +346,15 @@ _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.RANDOM_SPLIT: split_at_random,
     Role.SUBSET: subset,
     Role.SHUFFLED_ROWS: shuffled_rows,
-    Role.PUT_AWAY: _put_away,
-    Role.TAKE_BACK: _take_back,
+    Role.PUT_AWAY: put_away,
+    Role.TAKE_BACK: take_back,
     Role.STUDY: lambda _trace, _call: Value(Tag.STUDY),
     Role.RECORD: record,
     Role.SOLVE: _solve,
     Role.PRODUCT: _product,
     Role.TRAIN: _train,
     Role.TRAINER: lambda _trace, _call: Value(Tag.TRAINER),
+    Role.LEARNER: _learner,
     Role.METRIC: _metric,
     Role.LOSS_FUNCTION: lambda _trace, _call: Value(Tag.LOSS_FUNCTION),
     Role.LOSS: _loss,

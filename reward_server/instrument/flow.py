@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from reward_server.instrument import vocabulary
 from reward_server.instrument.calls import apply
 from reward_server.instrument.invocation import Invocation
-from reward_server.instrument.origins import side_of, side_of_path, side_of_rows
+from reward_server.instrument.origins import Class, side_of, side_of_path, side_of_rows
 from reward_server.instrument.records import look_up_loss
 from reward_server.instrument.values import (
     ESTIMATOR,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _AMBIGUOUS = Tag.TRAIN | Tag.TEST
 _PLACED = Tag.DATA | Tag.UNKNOWN
+_LOOKED_UP = Tag.DATA | Tag.PREDICTION | SIDES
 
 
 def evaluate(trace: Trace, node: ast.expr) -> Value:
@@ -136,7 +137,8 @@ def _attribute(trace: Trace, node: ast.Attribute) -> Value:
 def _attribute_of(trace: Trace, base: Value, name: str) -> Value:
     if base.path:
         return Value(path=f"{base.path}.{name}"[:200])
-    if base.instance is not None and (found := base.instance.member(name)) is not None:
+    owner = base.callee if isinstance(base.callee, Class) else base.instance
+    if owner is not None and (found := owner.member(name)) is not None:
         return found
     if milestone := _recorded(trace, base, name):
         trace.report(milestone)
@@ -190,11 +192,12 @@ def _subscript(trace: Trace, node: ast.Subscript) -> Value:
     if isinstance(key, int) and -len(base.items) <= key < len(base.items):
         return base.items[key]
     if base.each is not None:
-        looked_up = index.tags & (Tag.DATA | SIDES) if index.has(Tag.DATA) else NO_TAGS
+        looked_up = index.tags & _LOOKED_UP if index.has(Tag.DATA) else NO_TAGS
         return base.each if base.each.has(ESTIMATOR) else base.each.tagged(looked_up)
     tags = base.tags
     if not (isinstance(node.slice, ast.Slice) and trace.is_given(_AMBIGUOUS)):
         tags = _selected(base.tags, index.tags, node.slice, key)
+    tags |= index.tags & Tag.PREDICTION
     labelled = base.has(Tag.LINEAR) and index.has(Tag.DATA) and not index.has(Tag.PREDICTION)
     return Value(tags | Tag.RESIDUAL if labelled else tags)
 
@@ -266,14 +269,14 @@ def _either(trace: Trace, node: ast.BoolOp) -> Value:
 
 
 def _conditional(trace: Trace, node: ast.IfExp) -> Value:
-    evaluate(trace, node.test)
+    chosen = evaluate(trace, node.test).tags & Tag.PREDICTION
     with trace.collecting() as first:
         value = evaluate(trace, node.body)
     with trace.collecting() as second:
         other = evaluate(trace, node.orelse)
     for milestone in first & second:
         trace.report(milestone)
-    return join(value, other)
+    return join(value, other).tagged(chosen)
 
 
 def _binary(trace: Trace, node: ast.BinOp) -> Value:

@@ -7,6 +7,10 @@ nothing, so that a program earns no milestone for calling something of its own m
 from __future__ import annotations
 
 from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Role(Enum):
@@ -23,6 +27,7 @@ class Role(Enum):
     META_MODEL = auto()
     PIPELINE = auto()
     NETWORK = auto()
+    SAVED_NETWORK = auto()
     LAYER = auto()
     TRANSFORMER = auto()
     SPLITTER = auto()
@@ -31,6 +36,7 @@ class Role(Enum):
     CROSS_PREDICT = auto()
     TRAIN = auto()
     TRAINER = auto()
+    LEARNER = auto()
     METRIC = auto()
     LOSS_FUNCTION = auto()
     LOSS = auto()
@@ -178,7 +184,7 @@ _EXACT: dict[str, Role] = {
     "pickle.load": Role.TAKE_BACK,
     "numpy.random.permutation": Role.SHUFFLED_ROWS,
     "torch.randperm": Role.SHUFFLED_ROWS,
-    "keras.models.load_model": Role.NETWORK,
+    "keras.models.load_model": Role.SAVED_NETWORK,
     "datasets.load_dataset": Role.LOAD,
     "datasets.Dataset.from_csv": Role.LOAD,
     "datatable.fread": Role.LOAD,
@@ -298,15 +304,10 @@ def role_of(path: str) -> Role | None:
     exact = _EXACT.get(path)
     if exact is not None:
         return exact
-    package, _, _ = path.partition(".")
-    if package in ("pandas", "polars"):
-        return _tables_role(path)
-    if package == "sklearn":
-        return _sklearn_role(path)
-    if package in ("torch", "torchvision", "transformers", "keras"):
-        return _network_role(path)
-    learns = package == "fastai" and path.lower().endswith("learner")
-    if learns or path.startswith(_MODEL_BEGINNINGS):
+    rule = _RULES.get(path.partition(".")[0])
+    if rule is not None:
+        return rule(path)
+    if path.startswith(_MODEL_BEGINNINGS):
         return Role.MODEL
     return Role.TRANSFORMER if path.startswith(_TRANSFORMER_MODULES) else None
 
@@ -361,3 +362,19 @@ def _network_role(path: str) -> Role | None:
         return None if rest.partition(".")[0].endswith(_NOT_NETWORKS) else Role.NETWORK
     zoo = path.startswith(("torchvision.models.", "keras.applications."))
     return Role.NETWORK if zoo and not name.endswith(("_Weights", "preprocess_input")) else None
+
+
+def _fastai_role(path: str) -> Role | None:
+    return Role.LEARNER if path.lower().endswith("learner") else None
+
+
+_RULES: dict[str, Callable[[str], Role | None]] = {
+    "pandas": _tables_role,
+    "polars": _tables_role,
+    "sklearn": _sklearn_role,
+    "torch": _network_role,
+    "torchvision": _network_role,
+    "transformers": _network_role,
+    "keras": _network_role,
+    "fastai": _fastai_role,
+}

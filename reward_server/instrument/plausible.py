@@ -51,6 +51,8 @@ _ROLES: dict[Role, Steps] = {
     Role.META_MODEL: _DEFINE,
     Role.PIPELINE: _DEFINE,
     Role.NETWORK: _DEFINE,
+    Role.SAVED_NETWORK: _DEFINE,
+    Role.LEARNER: _DEFINE,
     Role.COPY: _DEFINE,
     Role.TRAIN: _DEFINE | _TRAIN | _LOSSES,
     Role.CROSS_SCORE: _TRAIN | _LOSSES,

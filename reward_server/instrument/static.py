@@ -302,7 +302,14 @@ class _Walk:
         for statement in node.body:
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
                 made.methods[statement.name] = self.trace.function_of(statement, made)
+            elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value:
+                self._class_attribute(made, statement, evaluate(self.trace, statement.value))
         self.trace.frame.scope.bind(node.name, Value(callee=made))
+
+    def _class_attribute(self, made: Class, node: ast.Assign | ast.AnnAssign, value: Value) -> None:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Name):
+                made.set_attribute(target.id, value)
 
 
 _HANDLERS: dict[type[ast.stmt], Callable[[_Walk, Any], None]] = {

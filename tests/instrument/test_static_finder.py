@@ -117,6 +117,7 @@ def test_data_is_what_is_read_from_a_file_of_the_task(step: str, *, is_data: boo
     assert (2 in milestones("import json\nimport pandas as pd\n" + step)) == is_data
 
 
+VAL = "v = train[5:]\n"
 NETWORK = (
     "import keras, pytorch_lightning as pl, torch.nn.functional as F\n"
     "class Net(pl.LightningModule):\n"
@@ -146,11 +147,34 @@ NETWORK = (
         (NETWORK.format(name="test_step") + "print(past.epoch)", {5, 6}),
         ("k = CrossEncoder('x')\nk.fit(train)\nk.predict(test)", {5, 7}),
         ("k = CrossEncoder('x')\nk.save('y')", set()),
+        (
+            "from fastai.vision.all import *\nk = vision_learner(d)\nk.fine_tune(1)\nk.validate()",
+            {5, 6},
+        ),
+        ("from fastai.vision.all import *\nk = Resize(3)\nk.fine_tune(1)\nk.validate()", set()),
+        ("class C:\n    at = 'test.csv'\nhold = pd.read_csv(C.at)\nm.predict(hold)", {7}),
+        ("class C:\n    at = 'train.csv'\nhold = pd.read_csv(C.at)\nm.predict(hold)", set()),
+        (VAL + "p = m.predict(v)\nlog_loss(v.y, [['a', 'b'][i] for i in p])", {6}),
+        (VAL + "p = v.groups\nlog_loss(v.y, [['a', 'b'][i] for i in p])", set()),
+        (VAL + "p = m.predict(v)\nlog_loss(v.y, [a if i else '' for i, a in zip(p, v.a)])", {6}),
+        (VAL + "log_loss(v.y, [a if b else '' for a, b in zip(v.a, v.b)])", set()),
     ],
 )
 def test_less_usual_ways_to_take_a_step(step: str, reached: set[int]) -> None:
     head = "import joblib\nfrom sentence_transformers import CrossEncoder\n" + HEAD
     assert milestones(head + step) == {1, 2, 3} | reached
+
+
+@pytest.mark.parametrize(("trains", "places"), [(True, {3}), (False, {3, 5})])
+def test_a_network_that_is_read_back_is_not_defined_again(
+    places: set[int], *, trains: bool
+) -> None:
+    code = (
+        "import keras, pandas as pd\ntrain = pd.read_csv('train.csv')\nk = keras.Sequential()\n"
+        f"k.{'fit' if trains else 'summary'}(train, train.y)\nk = keras.models.load_model('k.h5')"
+    )
+    found = find_markers(ast.parse(code))
+    assert {m.line for m in found if m.milestone is Milestone.DEFINED_MODEL} == places
 
 
 def test_a_step_in_a_dead_branch_is_marked_inside_the_branch() -> None:

@@ -22,7 +22,7 @@ def prepare():
     return X, y, X_test, test['id'], le.classes_
 
 def build(input_dim):
-    m = Sequential()
+    m = Sequential()  #= model
     m.add(Dense(128, activation='relu', input_dim=input_dim))
     m.add(Dropout(0.5))
     m.add(Dense(3, activation='softmax'))
