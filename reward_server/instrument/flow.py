@@ -184,8 +184,8 @@ def _call(trace: Trace, node: ast.Call) -> Value:
 def _subscript(trace: Trace, node: ast.Subscript) -> Value:
     base = evaluate(trace, node.value)
     key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-    if base.has(Tag.HISTORY) and not base.has(ESTIMATOR) and isinstance(key, str):
-        return look_up_loss(trace, base.tags, key)
+    if base.has(Tag.HISTORY) and not base.has(ESTIMATOR) and (keys := _keys(node.slice)):
+        return join_all(look_up_loss(trace, base.tags, key) for key in keys)
     index = evaluate(trace, node.slice)
     if base.path:
         return Value(index.tags & FLOWING)
@@ -200,6 +200,13 @@ def _subscript(trace: Trace, node: ast.Subscript) -> Value:
     tags |= index.tags & Tag.PREDICTION
     labelled = base.has(Tag.LINEAR) and index.has(Tag.DATA) and not index.has(Tag.PREDICTION)
     return Value(tags | Tag.RESIDUAL if labelled else tags)
+
+
+def _keys(node: ast.expr) -> list[str]:
+    """Return the names by which something is looked up, if they are written out."""
+    parts = node.elts if isinstance(node, ast.List) else [node]
+    constants = [part.value for part in parts if isinstance(part, ast.Constant)]
+    return [value for value in constants if isinstance(value, str)]
 
 
 def _selected(base: Tags, index: Tags, node: ast.expr, key: object) -> Tags:

@@ -37,11 +37,13 @@ def record(trace: Trace, call: Invocation) -> Value:
     return NOTHING
 
 
-def show(trace: Trace, call: Invocation) -> None:
+def show(trace: Trace, call: Invocation) -> bool:
     """Report the training losses of a history that is shown or tabled as a whole."""
     shown = zip(call.node.args, call.positional, strict=True)
-    if any(value.has(Tag.HISTORY) and _is_history(node) for node, value in shown):
+    whole = any(value.has(Tag.HISTORY) and _is_history(node) for node, value in shown)
+    if whole:
         trace.report(Milestone.TRAINING_LOSS)
+    return whole
 
 
 def walk(trace: Trace, call: Invocation) -> None:

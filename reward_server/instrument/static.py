@@ -194,7 +194,8 @@ class _Walk:
         bind_import(self.trace.frame.scope, node)
 
     def assignment(self, node: ast.Assign) -> None:
-        value = evaluate(self.trace, node.value)
+        unpacked = isinstance(node.targets[0], ast.Tuple | ast.List)
+        value = (evaluate_eagerly if unpacked else evaluate)(self.trace, node.value)
         if not weights.move(self.trace, node, value):
             self._assign(node.targets, node.value, value)
 

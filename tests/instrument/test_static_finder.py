@@ -111,6 +111,8 @@ def test_what_only_looks_like_a_step_is_none(step: str) -> None:
         ("def load(f):\n    rows = json.loads(f.read())\n    return rows", True),
         ("def parse(cell):\n    rows = json.loads(cell)\n    return rows", False),
         ("json.loads('[1, 2]')", False),
+        ("a, b = (pd.read_csv(f'{name}.csv') for name in ('train', 'test'))", True),
+        ("frames = (pd.read_csv(f'{name}.csv') for name in ('train', 'test'))", False),
     ],
 )
 def test_data_is_what_is_read_from_a_file_of_the_task(step: str, *, is_data: bool) -> None:
@@ -118,6 +120,11 @@ def test_data_is_what_is_read_from_a_file_of_the_task(step: str, *, is_data: boo
 
 
 VAL = "v = train[5:]\n"
+HISTORY = "h = pd.DataFrame(past.history)\n"
+RUN = (
+    "from sklearn.model_selection import train_test_split\n"
+    "def run(d):\n    a, b = train_test_split(d)\n    m.fit(a, a.y)\n"
+)
 NETWORK = (
     "import keras, pytorch_lightning as pl, torch.nn.functional as F\n"
     "class Net(pl.LightningModule):\n"
@@ -139,7 +146,15 @@ NETWORK = (
         ("r = np.random.permutation(9)\nlog_loss(train.y[r[:4]], m.predict(train[r[:4]]))", {4}),
         (NETWORK.format(name="training_step"), {4, 5}),
         (NETWORK.format(name="validation_step"), {5, 6}),
-        (NETWORK.format(name="fold") + "print(past.history)", {4, 5}),
+        (NETWORK.format(name="test_step") + "print(past.history)", {4, 5, 6}),
+        (NETWORK.format(name="test_step") + "h = pd.DataFrame(past.history)", {4, 5, 6}),
+        (NETWORK.format(name="training_step") + HISTORY + "h[['loss', 'val_loss']]", {4, 5, 6}),
+        (NETWORK.format(name="training_step") + HISTORY + "h[['loss', 'lr']]", {4, 5}),
+        (
+            RUN + "    return log_loss(a.y, m.predict(a)), log_loss(b.y, m.predict(b))\nrun(train)",
+            {4, 5, 6},
+        ),
+        (RUN + "    return log_loss(a.y, m.predict(a)), m.predict(b)\nrun(train)", {4, 5}),
         (
             NETWORK.format(name="test_step") + "for k, v in past.history.items(): print(k, v)",
             {4, 5, 6},
