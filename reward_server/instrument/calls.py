@@ -25,7 +25,7 @@ from reward_server.instrument.loading import (
 )
 from reward_server.instrument.methods import apply_method
 from reward_server.instrument.origins import Class, Function, names_a_model, side_of
-from reward_server.instrument.records import record, show, watch
+from reward_server.instrument.records import record, show_history, watch
 from reward_server.instrument.splits import shuffled_rows, split, split_at_random, subset
 from reward_server.instrument.values import (
     ESTIMATOR,
@@ -77,10 +77,8 @@ def _apply_value(trace: Trace, call: Invocation) -> Value:
         return _loss(trace, call)
     if call.function.has(Tag.NETWORK):
         return _run_network(trace, call)
-    if show(trace, call) and call.function.path == "pandas.DataFrame":
-        return Value(Tag.HISTORY)
-    arguments = call.arguments
-    if call.method in vocabulary.STEP_METHODS and arguments & Tag.LOSS:
+    show_history(trace, call)
+    if call.method in vocabulary.STEP_METHODS and call.arguments & Tag.LOSS:
         trace.trains()
     if call.function.path == "builtins.print" or call.method in vocabulary.SHOW_METHODS:
         _show(trace, call)
@@ -88,6 +86,12 @@ def _apply_value(trace: Trace, call: Invocation) -> Value:
         return shuffled_rows(trace, call)
     if call.method in vocabulary.CALLBACK_METHODS:
         _call_back(trace, call)
+    return _passed_on(call)
+
+
+def _passed_on(call: Invocation) -> Value:
+    """Return what is known of the value of a call that is no step, from what goes into it."""
+    arguments = call.arguments
     joins = call.method in vocabulary.JOIN_METHODS or side_of(call.method) & arguments
     if call.receiver.has(SIDES) and not joins:
         arguments &= ~SIDES
@@ -99,6 +103,10 @@ def _apply_value(trace: Trace, call: Invocation) -> Value:
     ):
         return Value(call.receiver.tags & FLOWING & ~SIDES)
     return Value((arguments | call.receiver.tags) & FLOWING)
+
+
+def _table(trace: Trace, call: Invocation) -> Value:
+    return Value(Tag.HISTORY) if show_history(trace, call) else _passed_on(call)
 
 
 def _renamed(call: Invocation) -> Tags:
@@ -356,6 +364,7 @@ _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.TRAIN: _train,
     Role.TRAINER: lambda _trace, _call: Value(Tag.TRAINER),
     Role.LEARNER: _learner,
+    Role.TABLE: _table,
     Role.METRIC: _metric,
     Role.LOSS_FUNCTION: lambda _trace, _call: Value(Tag.LOSS_FUNCTION),
     Role.LOSS: _loss,

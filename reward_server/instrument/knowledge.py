@@ -37,6 +37,7 @@ class Role(Enum):
     TRAIN = auto()
     TRAINER = auto()
     LEARNER = auto()
+    TABLE = auto()
     METRIC = auto()
     LOSS_FUNCTION = auto()
     LOSS = auto()
@@ -79,6 +80,7 @@ _SKLEARN_MODELS = (
 _EXACT: dict[str, Role] = {
     "json.load": Role.LOAD,
     "json.loads": Role.PARSE,
+    "pandas.DataFrame": Role.TABLE,
     "csv.reader": Role.READER,
     "csv.DictReader": Role.READER,
     "PIL.Image.open": Role.LOAD,

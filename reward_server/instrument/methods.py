@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reward_server.instrument import vocabulary
 from reward_server.instrument.invocation import bind_parameters, opens_for_reading, reduced
 from reward_server.instrument.origins import Function
-from reward_server.instrument.records import walk, watch
+from reward_server.instrument.records import walk_history, watch
 from reward_server.instrument.values import (
     ESTIMATOR,
     FLOWING,
@@ -121,7 +121,7 @@ def _return_self(_: Trace, call: Invocation) -> Value | None:
 
 
 def _take_items(trace: Trace, call: Invocation) -> Value | None:
-    walk(trace, call)
+    walk_history(trace, call)
     return iterable(sequence([NOTHING, call.receiver.element()]))
 
 

@@ -37,7 +37,7 @@ def record(trace: Trace, call: Invocation) -> Value:
     return NOTHING
 
 
-def show(trace: Trace, call: Invocation) -> bool:
+def show_history(trace: Trace, call: Invocation) -> bool:
     """Report the training losses of a history that is shown or tabled as a whole."""
     shown = zip(call.node.args, call.positional, strict=True)
     whole = any(value.has(Tag.HISTORY) and _is_history(node) for node, value in shown)
@@ -46,7 +46,7 @@ def show(trace: Trace, call: Invocation) -> bool:
     return whole
 
 
-def walk(trace: Trace, call: Invocation) -> None:
+def walk_history(trace: Trace, call: Invocation) -> None:
     """Report the training losses of a history whose entries are gone through."""
     walked = call.node.func.value if isinstance(call.node.func, ast.Attribute) else call.node
     if call.receiver.has(Tag.HISTORY) and _is_history(walked):

@@ -196,13 +196,11 @@ class Trace:
         function.deferred.clear()
         trained = Milestone.TRAINED_MODEL in self.seen
         for found in self.frame.pending:
-            milestone = measured(found.tags, after_training=trained)
-            if found.place is None and found.kind is Tag.METRIC and not found.is_open:
-                if milestone is not None:
-                    function.returned_milestones.add(milestone)
-                continue
             returned = found.is_mixed or (found.is_open and function.returned.has(found.kind))
-            if found.place is None or (returned and function.called):
+            if found.place is None and found.kind is Tag.METRIC and not found.is_open:
+                sure = measured(found.tags, after_training=trained)
+                function.returned_milestones |= {sure} if sure is not None else set()
+            elif found.place is None or (returned and function.called):
                 before = function.deferred.get(found.kind, NO_TAGS)
                 function.deferred[found.kind] = before | found.tags
             else:
