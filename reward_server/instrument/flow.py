@@ -222,6 +222,8 @@ def _selected(base: Tags, index: Tags, node: ast.expr, key: object) -> Tags:
         hint = side_of_rows(named)
         return base & ~SIDES | (Tag.HELDOUT if hint and hint != Tag.TRAIN else Tag.TRAIN)
     hint = side_of(key) if isinstance(key, str) else index & SIDES
+    if {hint, base & SIDES} == {Tag.TRAIN, Tag.TEST}:
+        return base  # columns that both have: no row of one is a row of the other
     chosen = bool(hint) and (not hint & ~base if isinstance(key, str) else bool(index & _PLACED))
     return base & ~SIDES | hint if chosen else base
 

@@ -170,6 +170,8 @@ NETWORK = (
         ("class C:\n    at = 'test.csv'\nhold = pd.read_csv(C.at)\nm.predict(hold)", {7}),
         ("class C:\n    at = 'train.csv'\nhold = pd.read_csv(C.at)\nm.predict(hold)", set()),
         (VAL + "p = m.predict(v)\nlog_loss(v.y, [['a', 'b'][i] for i in p])", {6}),
+        ("cols = [c for c in test if c != 'y']\nm.predict(train[cols])", set()),
+        ("cols = [c for c in train if c != 'y']\nm.predict(test[cols])", {7}),
         (VAL + "p = v.groups\nlog_loss(v.y, [['a', 'b'][i] for i in p])", set()),
         (VAL + "p = m.predict(v)\nlog_loss(v.y, [a if i else '' for i, a in zip(p, v.a)])", {6}),
         (VAL + "log_loss(v.y, [a if b else '' for a, b in zip(v.a, v.b)])", set()),
