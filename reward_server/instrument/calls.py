@@ -26,7 +26,13 @@ from reward_server.instrument.loading import (
 from reward_server.instrument.methods import apply_method
 from reward_server.instrument.origins import Class, Function, names_a_model, side_of
 from reward_server.instrument.records import record, show_history, watch
-from reward_server.instrument.splits import shuffled_rows, split, split_at_random, subset
+from reward_server.instrument.splits import (
+    leaves_the_rest,
+    shuffled_rows,
+    split,
+    split_at_random,
+    subset,
+)
 from reward_server.instrument.values import (
     ESTIMATOR,
     FLOWING,
@@ -95,6 +101,8 @@ def _passed_on(call: Invocation) -> Value:
     joins = call.method in vocabulary.JOIN_METHODS or side_of(call.method) & arguments
     if call.receiver.has(SIDES) and not joins:
         arguments &= ~SIDES
+    if call.method == "drop" and leaves_the_rest(call):
+        return Value(call.receiver.tags & ~SIDES | Tag.HELDOUT)
     if call.method == "replace" and call.receiver.tags in ONE_SIDE:
         return Value(_renamed(call))
     if (
@@ -374,6 +382,7 @@ _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.REDUCE: _reduce,
     Role.LENGTH: lambda _trace, _call: Value(NO_TAGS),
     Role.ENUMERATE: _enumerate,
+    Role.NEXT: lambda _trace, call: call.first.element(),
     Role.ZIP: _zip,
     Role.SAME: _copy,
 }

@@ -58,6 +58,7 @@ class Role(Enum):
     REDUCE = auto()
     LENGTH = auto()
     ENUMERATE = auto()
+    NEXT = auto()
     ZIP = auto()
     SAME = auto()
 
@@ -220,6 +221,7 @@ _EXACT: dict[str, Role] = {
     "prophet.Prophet": Role.MODEL,
     "builtins.len": Role.LENGTH,
     "builtins.enumerate": Role.ENUMERATE,
+    "builtins.next": Role.NEXT,
     "builtins.zip": Role.ZIP,
     "builtins.list": Role.EXHAUST,
     "builtins.tuple": Role.EXHAUST,
@@ -234,6 +236,7 @@ _EXACT: dict[str, Role] = {
 _EXACT |= {
     f"numpy.{name}": Role.LOAD for name in ("load", "loadtxt", "genfromtxt", "fromfile", "memmap")
 }
+_EXACT |= {f"numpy.{name}_like": Role.LENGTH for name in ("zeros", "ones", "empty", "full")}
 _EXACT |= {
     f"{package}.{name}": Role.REDUCE
     for package in ("numpy", "torch", "tensorflow", "math")

@@ -6,8 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from reward_server.instrument.bindings import names_in
 from reward_server.instrument.origins import side_of
-from reward_server.instrument.values import NOTHING, SIDES, Tag, Tags, Value
+from reward_server.instrument.values import NO_TAGS, NOTHING, SIDES, Tag, Tags, Value
 from reward_server.model import Milestone
 
 if TYPE_CHECKING:
@@ -27,6 +28,17 @@ def watch(trace: Trace, call: Invocation) -> None:
     for keyword in call.node.keywords:
         if keyword.arg == "evals_result" and isinstance(keyword.value, ast.Name):
             trace.frame.scope.bind(keyword.value.id, Value(Tag.HISTORY))
+        if keyword.arg == "validation_data":
+            _hold_out(trace, names_in(keyword.value) - names_in(*call.node.args))
+
+
+def _hold_out(trace: Trace, names: set[str]) -> None:
+    """Let data that a model is validated on, and not trained on, be held out from here on."""
+    scope = trace.frame.scope
+    for name in names:
+        value = scope.look_up(name)
+        if value.has(Tag.DATA | Tag.UNKNOWN) and value.tags & SIDES in (NO_TAGS, Tag.TRAIN):
+            scope.bind(name, Value(value.tags & ~SIDES | Tag.HELDOUT))
 
 
 def record(trace: Trace, call: Invocation) -> Value:

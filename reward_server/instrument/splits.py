@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from reward_server.instrument.values import FLOWING, NO_TAGS, NOTHING, SIDES, Tag, Value, sequence
@@ -36,3 +37,11 @@ def subset(_: Trace, call: Invocation) -> Value:
 def shuffled_rows(_trace: Trace, _call: Invocation) -> Value:
     """Return row numbers in random order: of them, what follows the first part is held out."""
     return Value(Tag.DATA | Tag.TRAIN)
+
+
+def leaves_the_rest(call: Invocation) -> bool:
+    """Tell whether the rows of a training table are dropped, as in `df.drop(train.index)`."""
+    match call.node.args:
+        case [ast.Attribute(attr="index"), *_]:
+            return call.receiver.tags & SIDES == call.first.tags & SIDES == Tag.TRAIN
+    return False

@@ -244,7 +244,7 @@ class _Walk:
         both = Tag.TRAIN | Tag.HELDOUT
         if whole.each is None or self.trace.is_given(both):
             return False
-        return any(not both & ~part.tags for part in whole.each.items or [whole.each])
+        return any(not both & ~part.tags for part in whole.each.leaves())
 
     def while_(self, node: ast.While) -> None:
         evaluate(self.trace, node.test)

@@ -120,6 +120,8 @@ def test_data_is_what_is_read_from_a_file_of_the_task(step: str, *, is_data: boo
 
 
 VAL = "v = train[5:]\n"
+FOLD = "from sklearn.model_selection import KFold\na, b = next(KFold().split(train))\n"
+FLOW = "import keras\nk = keras.Sequential()\ng, h = train.head(), train.tail()\n"
 HISTORY = "h = pd.DataFrame(past.history)\n"
 RUN = (
     "from sklearn.model_selection import train_test_split\n"
@@ -170,6 +172,21 @@ NETWORK = (
         ("class C:\n    at = 'test.csv'\nhold = pd.read_csv(C.at)\nm.predict(hold)", {7}),
         ("class C:\n    at = 'train.csv'\nhold = pd.read_csv(C.at)\nm.predict(hold)", set()),
         (VAL + "p = m.predict(v)\nlog_loss(v.y, [['a', 'b'][i] for i in p])", {6}),
+        ("a = train.sample(9)\nb = train.drop(a.index)\nlog_loss(b.y, m.predict(b))", {6}),
+        ("val = train.sample(9)\nb = train.drop(val.index)\nlog_loss(b.y, m.predict(b))", {4}),
+        ("b = train.drop('a', axis=1)\nlog_loss(b.y, m.predict(b))", {4}),
+        (FOLD + "log_loss(train.y[b], m.predict(train[b]))", {6}),
+        (FOLD + "log_loss(train.y[a], m.predict(train[a]))", {4}),
+        (
+            FOLD + "o = np.zeros_like(train.y)\no[b] = m.predict(train[b])\nlog_loss(train.y, o)",
+            {6},
+        ),
+        (
+            FOLD + "o = np.zeros_like(train.y)\no[a] = m.predict(train[a])\nlog_loss(train.y, o)",
+            {4},
+        ),
+        (FLOW + "k.fit(g, validation_data=h)\nk.evaluate(h)", {5, 6}),
+        (FLOW + "k.fit(g, validation_data=g)\nk.evaluate(g)", {5, 4}),
         ("cols = [c for c in test if c != 'y']\nm.predict(train[cols])", set()),
         ("cols = [c for c in train if c != 'y']\nm.predict(test[cols])", {7}),
         (VAL + "p = v.groups\nlog_loss(v.y, [['a', 'b'][i] for i in p])", set()),
