@@ -298,8 +298,8 @@ def _loss(trace: Trace, call: Invocation) -> Value:
     if trace.frame.function is not None and not (Tag.TRAIN | Tag.HELDOUT) & ~tags:
         trace.judge(Tag.LOSS, *call.data)
         return Value(tags & ~Tag.PREDICTION | Tag.LOSS)
-    if tags & Tag.TRAIN and not tags & Tag.HELDOUT:
-        held_out = False
+    if tags & Tag.TRAIN and not (tags & Tag.HELDOUT and trace.frame.no_grad):
+        held_out = False  # of both in turn, training data comes first
     else:
         held_out = bool(tags & (Tag.HELDOUT | Tag.TEST)) or trace.frame.no_grad
     trace.report(Milestone.TESTING_LOSS if held_out else Milestone.TRAINING_LOSS)

@@ -162,7 +162,10 @@ def _recall(_: Trace, call: Invocation) -> Value | None:
 
 
 def _best_score(trace: Trace, call: Invocation) -> Value | None:
-    return _evaluate(trace, call) if call.receiver.has(ESTIMATOR) else None
+    if not call.receiver.has(ESTIMATOR):
+        return None
+    _evaluate(trace, call)
+    return Value(Tag.HISTORY)
 
 
 def _multiply(trace: Trace, call: Invocation) -> Value | None:

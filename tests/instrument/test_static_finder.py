@@ -122,6 +122,11 @@ def test_data_is_what_is_read_from_a_file_of_the_task(step: str, *, is_data: boo
 VAL = "v = train[5:]\n"
 FOLD = "from sklearn.model_selection import KFold\na, b = next(KFold().split(train))\n"
 FLOW = "import keras\nk = keras.Sequential()\ng, h = train.head(), train.tail()\n"
+PHASES = (
+    "import torch\nr = torch.randperm(9)\nrows = {{'train': train[r[:5]], 'val': train[r[5:]]}}\n"
+    "net = torch.nn.Sequential()\nloss = torch.nn.MSELoss()\n"
+    "for phase in rows:\n    l = loss(net(rows[phase]), rows[phase].y)\n    {step}\n"
+)
 HISTORY = "h = pd.DataFrame(past.history)\n"
 RUN = (
     "from sklearn.model_selection import train_test_split\n"
@@ -187,6 +192,10 @@ NETWORK = (
         ),
         (FLOW + "k.fit(g, validation_data=h)\nk.evaluate(h)", {5, 6}),
         (FLOW + "k.fit(g, validation_data=g)\nk.evaluate(g)", {5, 4}),
+        ("best = m.get_best_score()\nbest['learn']", {4, 6}),
+        ("best = m.get_best_score()\nbest['validation']", {6}),
+        (PHASES.format(step="l.backward()"), {4, 5}),
+        (PHASES.format(step="l.item()"), {4}),
         ("cols = [c for c in test if c != 'y']\nm.predict(train[cols])", set()),
         ("cols = [c for c in train if c != 'y']\nm.predict(test[cols])", {7}),
         (VAL + "p = v.groups\nlog_loss(v.y, [['a', 'b'][i] for i in p])", set()),
