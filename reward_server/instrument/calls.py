@@ -6,17 +6,33 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reward_server.instrument import knowledge
+from reward_server.instrument import vocabulary
 from reward_server.instrument.invocation import (
     bind_parameters,
     is_own_metric,
-    opens_for_reading,
     reduced,
 )
 from reward_server.instrument.knowledge import Role, role_of
+from reward_server.instrument.loading import (
+    exhaust,
+    load,
+    open_archive,
+    open_file,
+    parse,
+    put_away,
+    read_lazily,
+    take_back,
+)
 from reward_server.instrument.methods import apply_method
 from reward_server.instrument.origins import Class, Function, names_a_model, side_of
-from reward_server.instrument.records import record, watch
+from reward_server.instrument.records import record, show_history, watch
+from reward_server.instrument.splits import (
+    leaves_the_rest,
+    shuffled_rows,
+    split,
+    split_at_random,
+    subset,
+)
 from reward_server.instrument.values import (
     ESTIMATOR,
     FLOWING,
@@ -42,7 +58,6 @@ if TYPE_CHECKING:
     from reward_server.instrument.invocation import Invocation
     from reward_server.instrument.trace import Trace
 
-_KNOWN_DATA = Tag.DATA | Tag.UNKNOWN | Tag.FILE
 _JUDGED = Tag.PREDICTION | Tag.RESIDUAL | Tag.METRIC | Tag.LOSS
 
 
@@ -68,23 +83,38 @@ def _apply_value(trace: Trace, call: Invocation) -> Value:
         return _loss(trace, call)
     if call.function.has(Tag.NETWORK):
         return _run_network(trace, call)
-    arguments = call.arguments
-    if call.method in knowledge.STEP_METHODS and arguments & Tag.LOSS:
+    show_history(trace, call)
+    if call.method in vocabulary.STEP_METHODS and call.arguments & Tag.LOSS:
         trace.trains()
-    if call.function.path == "builtins.print" or call.method in knowledge.SHOW_METHODS:
+    if call.function.path == "builtins.print" or call.method in vocabulary.SHOW_METHODS:
         _show(trace, call)
-    if call.method in knowledge.CALLBACK_METHODS:
+    if call.method == "permutation":
+        return shuffled_rows(trace, call)
+    if call.method in vocabulary.CALLBACK_METHODS:
         _call_back(trace, call)
-    if call.receiver.has(SIDES) and call.method not in knowledge.JOIN_METHODS:
+    return _passed_on(call)
+
+
+def _passed_on(call: Invocation) -> Value:
+    """Return what is known of the value of a call that is no step, from what goes into it."""
+    arguments = call.arguments
+    joins = call.method in vocabulary.JOIN_METHODS or side_of(call.method) & arguments
+    if call.receiver.has(SIDES) and not joins:
         arguments &= ~SIDES
+    if call.method == "drop" and leaves_the_rest(call):
+        return Value(call.receiver.tags & ~SIDES | Tag.HELDOUT)
     if call.method == "replace" and call.receiver.tags in ONE_SIDE:
         return Value(_renamed(call))
     if (
-        call.method in knowledge.STATISTICS
+        call.method in vocabulary.STATISTICS
         and call.receiver.tags & (_JUDGED | Tag.DATA) == Tag.DATA
     ):
         return Value(call.receiver.tags & FLOWING & ~SIDES)
     return Value((arguments | call.receiver.tags) & FLOWING)
+
+
+def _table(trace: Trace, call: Invocation) -> Value:
+    return Value(Tag.HISTORY) if show_history(trace, call) else _passed_on(call)
 
 
 def _renamed(call: Invocation) -> Tags:
@@ -167,32 +197,14 @@ def _define(trace: Trace) -> None:
         trace.built()
 
 
-def _load(trace: Trace, call: Invocation) -> Value:
-    return trace.loaded(call.arguments)
-
-
-def _read_lazily(_: Trace, call: Invocation) -> Value:
-    """Return a reader, which reads when it is walked over."""
-    return Value(call.arguments & (PLACES | Tag.FILE | Tag.DATA))
-
-
-def _load_from_text(trace: Trace, call: Invocation) -> Value:
-    return _load(trace, call) if call.arguments & _KNOWN_DATA else NOTHING
-
-
-def _open(_: Trace, call: Invocation) -> Value:
-    reads = opens_for_reading(call.node, 1)
-    return Value(call.arguments & PLACES | Tag.FILE) if reads else NOTHING
-
-
-def _archive(_: Trace, call: Invocation) -> Value:
-    reads = opens_for_reading(call.node, 1)
-    return Value(call.arguments & PLACES | Tag.ARCHIVE) if reads else NOTHING
-
-
 def _model(trace: Trace, _: Invocation) -> Value:
     _define(trace)
     return Value(Tag.MODEL)
+
+
+def _learner(trace: Trace, call: Invocation) -> Value:
+    """Return a model that also trains and measures itself on the data it was made with."""
+    return _model(trace, call).tagged(Tag.TRAINER)
 
 
 def _meta_model(trace: Trace, call: Invocation) -> Value:
@@ -212,6 +224,12 @@ def _network(trace: Trace, _: Invocation) -> Value:
     return Value(ESTIMATOR)
 
 
+def _saved_network(trace: Trace, call: Invocation) -> Value:
+    """Return a network from a file: its own again, in a program that trains one."""
+    trains = Milestone.TRAINED_MODEL in trace.seen
+    return Value(ESTIMATOR) if trains else _network(trace, call)
+
+
 def _layer(trace: Trace, call: Invocation) -> Value:
     """Return a layer, which is a model when it is given the name of one."""
     statement = trace.statement
@@ -219,25 +237,6 @@ def _layer(trace: Trace, call: Invocation) -> Value:
     if isinstance(target, ast.Name) and names_a_model(target.id):
         return _network(trace, call)
     return NOTHING
-
-
-def _split(_: Trace, call: Invocation) -> Value:
-    sides = call.arguments & SIDES
-    kept = Tag.HELDOUT if sides == Tag.HELDOUT else Tag.TRAIN
-    pair = [Value(Tag.DATA | kept), Value(Tag.DATA | Tag.HELDOUT)]
-    return sequence(pair * len(call.positional))
-
-
-def _split_at_random(_: Trace, call: Invocation) -> Value:
-    count = max(2, *(len(value.items) for value in (*call.positional[1:2], NOTHING)))
-    rest = [Value(Tag.DATA | Tag.HELDOUT)] * (count - 1)
-    return sequence([Value(Tag.DATA | Tag.TRAIN), *rest])
-
-
-def _subset(_: Trace, call: Invocation) -> Value:
-    rows = call.positional[1].tags & SIDES if len(call.positional) > 1 else NO_TAGS
-    tags = call.first.tags & FLOWING | Tag.DATA
-    return Value(tags & ~SIDES | rows if rows else tags)
 
 
 def _cross_score(trace: Trace, call: Invocation) -> Value:
@@ -299,8 +298,8 @@ def _loss(trace: Trace, call: Invocation) -> Value:
     if trace.frame.function is not None and not (Tag.TRAIN | Tag.HELDOUT) & ~tags:
         trace.judge(Tag.LOSS, *call.data)
         return Value(tags & ~Tag.PREDICTION | Tag.LOSS)
-    if tags & Tag.TRAIN and not tags & Tag.HELDOUT:
-        held_out = False
+    if tags & Tag.TRAIN and not (tags & Tag.HELDOUT and trace.frame.no_grad):
+        held_out = False  # of both in turn, training data comes first
     else:
         held_out = bool(tags & (Tag.HELDOUT | Tag.TEST)) or trace.frame.no_grad
     trace.report(Milestone.TESTING_LOSS if held_out else Milestone.TRAINING_LOSS)
@@ -328,10 +327,6 @@ def _reduce(_: Trace, call: Invocation) -> Value:
     return Value(tags if tags & _JUDGED else tags & ~SIDES)
 
 
-def _exhaust(trace: Trace, call: Invocation) -> Value:
-    return _load(trace, call) if call.first.has(Tag.FILE) else call.first
-
-
 def _enumerate(_: Trace, call: Invocation) -> Value:
     return iterable(sequence([NOTHING, call.first.element()]))
 
@@ -345,33 +340,39 @@ def _tagging(tags: Tags) -> Callable[[Trace, Invocation], Value]:
 
 
 _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
-    Role.LOAD: _load,
-    Role.LOAD_FROM_TEXT: _load_from_text,
-    Role.READER: _read_lazily,
-    Role.EXHAUST: _exhaust,
-    Role.OPEN: _open,
-    Role.ARCHIVE: _archive,
+    Role.LOAD: load,
+    Role.PARSE: parse,
+    Role.READER: read_lazily,
+    Role.EXHAUST: exhaust,
+    Role.OPEN: open_file,
+    Role.ARCHIVE: open_archive,
     Role.FILE_PATH: _tagging(Tag.FILE_PATH),
     Role.MODEL: _model,
     Role.META_MODEL: _meta_model,
     Role.PIPELINE: _pipeline,
     Role.NETWORK: _network,
+    Role.SAVED_NETWORK: _saved_network,
     Role.LAYER: _layer,
     Role.TRANSFORMER: lambda _trace, _call: Value(Tag.TRANSFORMER),
     Role.SPLITTER: lambda _trace, _call: Value(Tag.SPLITTER),
-    Role.SPLIT: _split,
+    Role.SPLIT: split,
     Role.CROSS_SCORE: _cross_score,
     Role.CROSS_PREDICT: _cross_predict,
     Role.CROSS_TRAIN: _cross_train,
     Role.DATASET: lambda _trace, call: Value(call.arguments & FLOWING | Tag.DATA),
-    Role.RANDOM_SPLIT: _split_at_random,
-    Role.SUBSET: _subset,
+    Role.RANDOM_SPLIT: split_at_random,
+    Role.SUBSET: subset,
+    Role.SHUFFLED_ROWS: shuffled_rows,
+    Role.PUT_AWAY: put_away,
+    Role.TAKE_BACK: take_back,
     Role.STUDY: lambda _trace, _call: Value(Tag.STUDY),
     Role.RECORD: record,
     Role.SOLVE: _solve,
     Role.PRODUCT: _product,
     Role.TRAIN: _train,
     Role.TRAINER: lambda _trace, _call: Value(Tag.TRAINER),
+    Role.LEARNER: _learner,
+    Role.TABLE: _table,
     Role.METRIC: _metric,
     Role.LOSS_FUNCTION: lambda _trace, _call: Value(Tag.LOSS_FUNCTION),
     Role.LOSS: _loss,
@@ -381,6 +382,7 @@ _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.REDUCE: _reduce,
     Role.LENGTH: lambda _trace, _call: Value(NO_TAGS),
     Role.ENUMERATE: _enumerate,
+    Role.NEXT: lambda _trace, call: call.first.element(),
     Role.ZIP: _zip,
     Role.SAME: _copy,
 }

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from reward_server.instrument import knowledge
+from reward_server.instrument import vocabulary
 from reward_server.instrument.calls import apply
 from reward_server.instrument.invocation import Invocation
-from reward_server.instrument.origins import side_of, side_of_path, side_of_rows
+from reward_server.instrument.origins import Class, side_of, side_of_path, side_of_rows
 from reward_server.instrument.records import look_up_loss
 from reward_server.instrument.values import (
     ESTIMATOR,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _AMBIGUOUS = Tag.TRAIN | Tag.TEST
 _PLACED = Tag.DATA | Tag.UNKNOWN
+_LOOKED_UP = Tag.DATA | Tag.PREDICTION | SIDES
 
 
 def evaluate(trace: Trace, node: ast.expr) -> Value:
@@ -72,9 +73,9 @@ def _set_attribute(trace: Trace, target: ast.Attribute, value: Value) -> None:
     owner = evaluate(trace, target.value)
     if owner.path:
         trace.replaced |= {owner.path, f"{owner.path}.{target.attr}"}
-    elif owner.instance is not None and target.attr not in knowledge.ESTIMATOR_METHODS:
+    elif owner.instance is not None and target.attr not in vocabulary.ESTIMATOR_METHODS:
         owner.instance.set_attribute(target.attr, value)
-    elif owner.tags & ~FLOWING and target.attr in knowledge.FORGEABLE:
+    elif owner.tags & ~FLOWING and target.attr in vocabulary.FORGEABLE:
         bind(trace, target.value, NOTHING)
 
 
@@ -136,26 +137,27 @@ def _attribute(trace: Trace, node: ast.Attribute) -> Value:
 def _attribute_of(trace: Trace, base: Value, name: str) -> Value:
     if base.path:
         return Value(path=f"{base.path}.{name}"[:200])
-    if base.instance is not None and (found := base.instance.member(name)) is not None:
+    owner = base.callee if isinstance(base.callee, Class) else base.instance
+    if owner is not None and (found := owner.member(name)) is not None:
         return found
     if milestone := _recorded(trace, base, name):
         trace.report(milestone)
         return Value(Tag.LOSS if base.has(Tag.PREDICTION) else Tag.METRIC)
-    if base.has(ESTIMATOR) and name in knowledge.RECORD_ATTRIBUTES:
+    if base.has(ESTIMATOR) and name in vocabulary.RECORD_ATTRIBUTES:
         return Value(Tag.HISTORY)
-    if base.has(Tag.MODEL) and name in knowledge.MODEL_ATTRIBUTES:
+    if base.has(Tag.MODEL) and name in vocabulary.MODEL_ATTRIBUTES:
         return base
     kept = Tag.HISTORY if name == "history" else FLOWING | Tag.FILE_PATH
-    return NOTHING if name in knowledge.PLAIN_ATTRIBUTES else Value(base.tags & kept)
+    return NOTHING if name in vocabulary.PLAIN_ATTRIBUTES else Value(base.tags & kept)
 
 
 def _recorded(trace: Trace, base: Value, name: str) -> Milestone | None:
     """Return which loss an attribute holds, if it holds one."""
-    if base.has(Tag.MODEL) and name in knowledge.HELDOUT_ATTRIBUTES:
+    if base.has(Tag.MODEL) and name in vocabulary.HELDOUT_ATTRIBUTES:
         return Milestone.TESTING_LOSS
-    if base.has(Tag.STUDY) and trace.studied and name in knowledge.STUDY_ATTRIBUTES:
+    if base.has(Tag.STUDY) and trace.studied and name in vocabulary.STUDY_ATTRIBUTES:
         return Milestone.TESTING_LOSS
-    if base.has(Tag.MODEL | Tag.TRAINER) and name in knowledge.TRAINING_ATTRIBUTES:
+    if base.has(Tag.MODEL | Tag.TRAINER) and name in vocabulary.TRAINING_ATTRIBUTES:
         return Milestone.TRAINING_LOSS
     if base.has(Tag.PREDICTION) and not base.has(Tag.LOSS) and name == "loss":
         held_out = base.has(Tag.HELDOUT | Tag.TEST) or trace.frame.no_grad
@@ -174,7 +176,7 @@ def _call(trace: Trace, node: ast.Call) -> Value:
     keywords = {
         keyword.arg or "**": evaluate_eagerly(trace, keyword.value) for keyword in node.keywords
     }
-    if method in knowledge.GROW_METHODS and positional and isinstance(node.func, ast.Attribute):
+    if method in vocabulary.GROW_METHODS and positional and isinstance(node.func, ast.Attribute):
         grow(trace, node.func.value, join_all(positional))
     return apply(trace, Invocation(node, function, receiver, method, positional, keywords))
 
@@ -182,21 +184,29 @@ def _call(trace: Trace, node: ast.Call) -> Value:
 def _subscript(trace: Trace, node: ast.Subscript) -> Value:
     base = evaluate(trace, node.value)
     key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-    if base.has(Tag.HISTORY) and not base.has(ESTIMATOR) and isinstance(key, str):
-        return look_up_loss(trace, base.tags, key)
+    if base.has(Tag.HISTORY) and not base.has(ESTIMATOR) and (keys := _keys(node.slice)):
+        return join_all(look_up_loss(trace, base.tags, key) for key in keys)
     index = evaluate(trace, node.slice)
     if base.path:
         return Value(index.tags & FLOWING)
     if isinstance(key, int) and -len(base.items) <= key < len(base.items):
         return base.items[key]
     if base.each is not None:
-        looked_up = index.tags & (Tag.DATA | SIDES) if index.has(Tag.DATA) else NO_TAGS
+        looked_up = index.tags & _LOOKED_UP if index.has(Tag.DATA) else NO_TAGS
         return base.each if base.each.has(ESTIMATOR) else base.each.tagged(looked_up)
     tags = base.tags
     if not (isinstance(node.slice, ast.Slice) and trace.is_given(_AMBIGUOUS)):
         tags = _selected(base.tags, index.tags, node.slice, key)
+    tags |= index.tags & Tag.PREDICTION
     labelled = base.has(Tag.LINEAR) and index.has(Tag.DATA) and not index.has(Tag.PREDICTION)
     return Value(tags | Tag.RESIDUAL if labelled else tags)
+
+
+def _keys(node: ast.expr) -> list[str]:
+    """Return the names by which something is looked up, if they are written out."""
+    parts = node.elts if isinstance(node, ast.List) else [node]
+    constants = [part.value for part in parts if isinstance(part, ast.Constant)]
+    return [value for value in constants if isinstance(value, str)]
 
 
 def _selected(base: Tags, index: Tags, node: ast.expr, key: object) -> Tags:
@@ -212,6 +222,8 @@ def _selected(base: Tags, index: Tags, node: ast.expr, key: object) -> Tags:
         hint = side_of_rows(named)
         return base & ~SIDES | (Tag.HELDOUT if hint and hint != Tag.TRAIN else Tag.TRAIN)
     hint = side_of(key) if isinstance(key, str) else index & SIDES
+    if {hint, base & SIDES} == {Tag.TRAIN, Tag.TEST}:
+        return base  # columns that both have: no row of one is a row of the other
     chosen = bool(hint) and (not hint & ~base if isinstance(key, str) else bool(index & _PLACED))
     return base & ~SIDES | hint if chosen else base
 
@@ -266,14 +278,14 @@ def _either(trace: Trace, node: ast.BoolOp) -> Value:
 
 
 def _conditional(trace: Trace, node: ast.IfExp) -> Value:
-    evaluate(trace, node.test)
+    chosen = evaluate(trace, node.test).tags & Tag.PREDICTION
     with trace.collecting() as first:
         value = evaluate(trace, node.body)
     with trace.collecting() as second:
         other = evaluate(trace, node.orelse)
     for milestone in first & second:
         trace.report(milestone)
-    return join(value, other)
+    return join(value, other).tagged(chosen)
 
 
 def _binary(trace: Trace, node: ast.BinOp) -> Value:

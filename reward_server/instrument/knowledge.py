@@ -7,13 +7,17 @@ nothing, so that a program earns no milestone for calling something of its own m
 from __future__ import annotations
 
 from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Role(Enum):
     """What calling (or deriving from) a qualified name does."""
 
     LOAD = auto()
-    LOAD_FROM_TEXT = auto()
+    PARSE = auto()
     READER = auto()
     EXHAUST = auto()
     OPEN = auto()
@@ -23,6 +27,7 @@ class Role(Enum):
     META_MODEL = auto()
     PIPELINE = auto()
     NETWORK = auto()
+    SAVED_NETWORK = auto()
     LAYER = auto()
     TRANSFORMER = auto()
     SPLITTER = auto()
@@ -31,6 +36,8 @@ class Role(Enum):
     CROSS_PREDICT = auto()
     TRAIN = auto()
     TRAINER = auto()
+    LEARNER = auto()
+    TABLE = auto()
     METRIC = auto()
     LOSS_FUNCTION = auto()
     LOSS = auto()
@@ -41,6 +48,9 @@ class Role(Enum):
     DATASET = auto()
     RANDOM_SPLIT = auto()
     SUBSET = auto()
+    SHUFFLED_ROWS = auto()
+    PUT_AWAY = auto()
+    TAKE_BACK = auto()
     SOLVE = auto()
     PRODUCT = auto()
     RECORD = auto()
@@ -48,55 +58,10 @@ class Role(Enum):
     REDUCE = auto()
     LENGTH = auto()
     ENUMERATE = auto()
+    NEXT = auto()
     ZIP = auto()
     SAME = auto()
 
-
-PREDICT_METHODS = frozenset(
-    {"predict", "predict_proba", "decision_function", "predict_log_proba", "forecast"}
-    | {"predict_on_batch", "predict_generator", "get_preds"}
-)
-FIT_METHODS = frozenset(
-    {"fit", "partial_fit", "fit_regularized", "fit_generator"}
-    | {"fit_one_cycle", "fine_tune", "fit_predict"}
-)
-SCORE_METHODS = frozenset({"score", "evaluate", "evaluate_generator"})
-BATCH_METHODS = frozenset({"train_on_batch", "test_on_batch"})
-STEP_METHODS = frozenset({"apply_gradients", "minimize", "backward", "manual_backward"})
-TRAINER_METHODS = frozenset({"evaluate", "validate", "test"})
-RECORD_METHODS = frozenset({"evals_result", "get_evals_result"})
-CALLBACK_METHODS = frozenset({"optimize", "apply", "progress_apply", "applymap"})
-SHOW_METHODS = frozenset({"info", "debug", "warning", "write", "log", "append"})
-ESTIMATOR_METHODS = FIT_METHODS | PREDICT_METHODS | SCORE_METHODS
-READ_METHODS = frozenset({"read", "readline", "readlines"})
-PATH_READ_METHODS = frozenset({"read_text", "read_bytes"})
-IMAGE_FLOW_METHODS = frozenset({"flow_from_directory", "flow_from_dataframe"})
-REDUCE_METHODS = frozenset({"mean", "sum"})
-STATISTICS = frozenset({"mean", "std", "var", "median", "min", "max", "quantile", "mode"})
-SELF_METHODS = frozenset({"set_params", "to", "cuda", "cpu", "float", "double", "half", "eval"})
-GROW_METHODS = frozenset({"append", "extend", "add", "insert", "update", "setdefault"})
-JOIN_METHODS = frozenset({"append", "concat", "vstack"})
-MODEL_ATTRIBUTES = frozenset({"best_estimator_", "estimators_", "named_steps", "module"})
-HELDOUT_ATTRIBUTES = frozenset(
-    {"best_score_", "oob_score_", "best_score", "cv_results_", "scores_", "mse_path_"}
-    | {"validation_score_", "validation_scores_", "best_validation_score_", "cv_values_"}
-)
-TRAINING_ATTRIBUTES = frozenset(
-    {"loss_", "best_loss_", "loss_curve_", "train_score_", "training_loss"}
-    | {"mse_resid", "llf", "rsquared", "rsquared_adj", "prsquared", "ssr", "deviance"}
-)
-STUDY_ATTRIBUTES = frozenset({"best_value", "best_trial", "best_values"})
-RECORD_ATTRIBUTES = frozenset({"history", "evals_result_"})
-FORGEABLE = (
-    ESTIMATOR_METHODS
-    | RECORD_METHODS
-    | TRAINER_METHODS
-    | HELDOUT_ATTRIBUTES
-    | TRAINING_ATTRIBUTES
-    | STUDY_ATTRIBUTES
-    | RECORD_ATTRIBUTES
-)
-PLAIN_ATTRIBUTES = frozenset({"shape", "columns", "dtypes", "size", "ndim"})
 
 _TORCH_LOSSES = (
     "cross_entropy binary_cross_entropy binary_cross_entropy_with_logits nll_loss "
@@ -115,7 +80,8 @@ _SKLEARN_MODELS = (
 )
 _EXACT: dict[str, Role] = {
     "json.load": Role.LOAD,
-    "json.loads": Role.LOAD_FROM_TEXT,
+    "json.loads": Role.PARSE,
+    "pandas.DataFrame": Role.TABLE,
     "csv.reader": Role.READER,
     "csv.DictReader": Role.READER,
     "PIL.Image.open": Role.LOAD,
@@ -208,7 +174,20 @@ _EXACT: dict[str, Role] = {
     "efficientnet_pytorch.EfficientNet.from_pretrained": Role.NETWORK,
     "efficientnet_pytorch.EfficientNet.from_name": Role.NETWORK,
     "torch.hub.load": Role.NETWORK,
-    "keras.models.load_model": Role.NETWORK,
+    "transformers.pipeline": Role.NETWORK,
+    "sentence_transformers.CrossEncoder": Role.MODEL,
+    "sentence_transformers.SentenceTransformer": Role.MODEL,
+    "skorch.NeuralNetClassifier": Role.MODEL,
+    "skorch.NeuralNetRegressor": Role.MODEL,
+    "interpret.glassbox.ExplainableBoostingClassifier": Role.MODEL,
+    "interpret.glassbox.ExplainableBoostingRegressor": Role.MODEL,
+    "fasttext.train_supervised": Role.TRAIN,
+    "joblib.dump": Role.PUT_AWAY,
+    "joblib.load": Role.TAKE_BACK,
+    "pickle.load": Role.TAKE_BACK,
+    "numpy.random.permutation": Role.SHUFFLED_ROWS,
+    "torch.randperm": Role.SHUFFLED_ROWS,
+    "keras.models.load_model": Role.SAVED_NETWORK,
     "datasets.load_dataset": Role.LOAD,
     "datasets.Dataset.from_csv": Role.LOAD,
     "datatable.fread": Role.LOAD,
@@ -242,6 +221,7 @@ _EXACT: dict[str, Role] = {
     "prophet.Prophet": Role.MODEL,
     "builtins.len": Role.LENGTH,
     "builtins.enumerate": Role.ENUMERATE,
+    "builtins.next": Role.NEXT,
     "builtins.zip": Role.ZIP,
     "builtins.list": Role.EXHAUST,
     "builtins.tuple": Role.EXHAUST,
@@ -256,6 +236,7 @@ _EXACT: dict[str, Role] = {
 _EXACT |= {
     f"numpy.{name}": Role.LOAD for name in ("load", "loadtxt", "genfromtxt", "fromfile", "memmap")
 }
+_EXACT |= {f"numpy.{name}_like": Role.LENGTH for name in ("zeros", "ones", "empty", "full")}
 _EXACT |= {
     f"{package}.{name}": Role.REDUCE
     for package in ("numpy", "torch", "tensorflow", "math")
@@ -307,7 +288,13 @@ _NOT_ESTIMATORS = frozenset(
         "sklearn.neural_network.BernoulliRBM",
     }
 )
-_BOOSTERS = ("lightgbm.LGBM", "xgboost.XGB", "catboost.CatBoost")
+_MODEL_BEGINNINGS = (
+    "lightgbm.LGBM",
+    "xgboost.XGB",
+    "catboost.CatBoost",
+    "imblearn.ensemble.",
+    "tensorflow_decision_forests.keras.",
+)
 _METRIC_ENDINGS = ("_score", "_loss", "_error", "_deviance")
 _METRIC_NAMES = frozenset(
     {"auc", "matthews_corrcoef", "classification_report", "precision_recall_fscore_support"}
@@ -322,14 +309,10 @@ def role_of(path: str) -> Role | None:
     exact = _EXACT.get(path)
     if exact is not None:
         return exact
-    package, _, _ = path.partition(".")
-    if package in ("pandas", "polars"):
-        return _tables_role(path)
-    if package == "sklearn":
-        return _sklearn_role(path)
-    if package in ("torch", "torchvision", "transformers", "keras"):
-        return _network_role(path)
-    if path.startswith(_BOOSTERS):
+    rule = _RULES.get(path.partition(".")[0])
+    if rule is not None:
+        return rule(path)
+    if path.startswith(_MODEL_BEGINNINGS):
         return Role.MODEL
     return Role.TRANSFORMER if path.startswith(_TRANSFORMER_MODULES) else None
 
@@ -384,3 +367,19 @@ def _network_role(path: str) -> Role | None:
         return None if rest.partition(".")[0].endswith(_NOT_NETWORKS) else Role.NETWORK
     zoo = path.startswith(("torchvision.models.", "keras.applications."))
     return Role.NETWORK if zoo and not name.endswith(("_Weights", "preprocess_input")) else None
+
+
+def _fastai_role(path: str) -> Role | None:
+    return Role.LEARNER if path.lower().endswith("learner") else None
+
+
+_RULES: dict[str, Callable[[str], Role | None]] = {
+    "pandas": _tables_role,
+    "polars": _tables_role,
+    "sklearn": _sklearn_role,
+    "torch": _network_role,
+    "torchvision": _network_role,
+    "transformers": _network_role,
+    "keras": _network_role,
+    "fastai": _fastai_role,
+}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reward_server.instrument import knowledge
+from reward_server.instrument import vocabulary
 from reward_server.instrument.invocation import bind_parameters, opens_for_reading, reduced
 from reward_server.instrument.origins import Function
-from reward_server.instrument.records import watch
+from reward_server.instrument.records import walk_history, watch
 from reward_server.instrument.values import (
     ESTIMATOR,
     FLOWING,
@@ -41,7 +41,7 @@ def apply_method(trace: Trace, call: Invocation) -> Value | None:
     if receiver.has(Tag.TRAINER) and method in ("fit", "train"):
         trace.report(Milestone.TRAINED_MODEL)
         return receiver
-    if receiver.has(Tag.TRAINER) and method in knowledge.TRAINER_METHODS:
+    if receiver.has(Tag.TRAINER) and method in vocabulary.TRAINER_METHODS:
         return _evaluate(trace, call)
     for methods, rule in _METHODS:
         if method in methods:
@@ -120,7 +120,8 @@ def _return_self(_: Trace, call: Invocation) -> Value | None:
     return call.receiver if call.receiver.has(ESTIMATOR) else None
 
 
-def _take_items(_: Trace, call: Invocation) -> Value | None:
+def _take_items(trace: Trace, call: Invocation) -> Value | None:
+    walk_history(trace, call)
     return iterable(sequence([NOTHING, call.receiver.element()]))
 
 
@@ -161,7 +162,10 @@ def _recall(_: Trace, call: Invocation) -> Value | None:
 
 
 def _best_score(trace: Trace, call: Invocation) -> Value | None:
-    return _evaluate(trace, call) if call.receiver.has(ESTIMATOR) else None
+    if not call.receiver.has(ESTIMATOR):
+        return None
+    _evaluate(trace, call)
+    return Value(Tag.HISTORY)
 
 
 def _multiply(trace: Trace, call: Invocation) -> Value | None:
@@ -173,21 +177,21 @@ def _transform(_: Trace, call: Invocation) -> Value | None:
 
 
 _METHODS: tuple[tuple[frozenset[str], Callable[[Trace, Invocation], Value | None]], ...] = (
-    (knowledge.FIT_METHODS, _fit),
-    (knowledge.PREDICT_METHODS, _predict),
-    (knowledge.SCORE_METHODS, _score),
-    (knowledge.READ_METHODS, _read),
-    (knowledge.PATH_READ_METHODS, _read_path),
+    (vocabulary.FIT_METHODS, _fit),
+    (vocabulary.PREDICT_METHODS, _predict),
+    (vocabulary.SCORE_METHODS, _score),
+    (vocabulary.READ_METHODS, _read),
+    (vocabulary.PATH_READ_METHODS, _read_path),
     (frozenset({"open"}), _open_member),
     (frozenset({"split"}), _split_folds),
-    (knowledge.REDUCE_METHODS, _reduce_method),
-    (knowledge.SELF_METHODS, _return_self),
+    (vocabulary.REDUCE_METHODS, _reduce_method),
+    (vocabulary.SELF_METHODS, _return_self),
     (frozenset({"items"}), _take_items),
     (frozenset({"values"}), _take_values),
     (frozenset({"get", "pop"}), _take_one),
     (frozenset({"backward"}), _backward),
-    (knowledge.BATCH_METHODS, _run_batch),
-    (knowledge.RECORD_METHODS, _recall),
+    (vocabulary.BATCH_METHODS, _run_batch),
+    (vocabulary.RECORD_METHODS, _recall),
     (frozenset({"get_best_score"}), _best_score),
     (frozenset({"dot", "matmul"}), _multiply),
     (frozenset({"transform", "fit_transform"}), _transform),

@@ -212,9 +212,10 @@ def side_of_path(text: str) -> Tags:
     """Return the side of the data that a file name speaks of, or that it is not the task's data."""
     if len(text) > 300 or not ("." in text or "/" in text) or "\n" in text:
         return NO_TAGS
-    if text.startswith(_SYSTEM_PATHS) or {"sample", "submission"} <= set(_words(text)):
+    name = text.rstrip("/").rpartition("/")[2]
+    if text.startswith(_SYSTEM_PATHS) or any(w.endswith("submission") for w in _words(name)):
         return Tag.ELSEWHERE
-    return side_of(text.rstrip("/").rpartition("/")[2])
+    return side_of(name)
 
 
 @lru_cache(maxsize=4096)

@@ -6,8 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from reward_server.instrument.bindings import names_in
 from reward_server.instrument.origins import side_of
-from reward_server.instrument.values import NOTHING, SIDES, Tag, Tags, Value
+from reward_server.instrument.values import NO_TAGS, NOTHING, SIDES, Tag, Tags, Value
 from reward_server.model import Milestone
 
 if TYPE_CHECKING:
@@ -27,6 +28,17 @@ def watch(trace: Trace, call: Invocation) -> None:
     for keyword in call.node.keywords:
         if keyword.arg == "evals_result" and isinstance(keyword.value, ast.Name):
             trace.frame.scope.bind(keyword.value.id, Value(Tag.HISTORY))
+        if keyword.arg == "validation_data":
+            _hold_out(trace, names_in(keyword.value) - names_in(*call.node.args))
+
+
+def _hold_out(trace: Trace, names: set[str]) -> None:
+    """Let data that a model is validated on, and not trained on, be held out from here on."""
+    scope = trace.frame.scope
+    for name in names:
+        value = scope.look_up(name)
+        if value.has(Tag.DATA | Tag.UNKNOWN) and value.tags & SIDES in (NO_TAGS, Tag.TRAIN):
+            scope.bind(name, Value(value.tags & ~SIDES | Tag.HELDOUT))
 
 
 def record(trace: Trace, call: Invocation) -> Value:
@@ -35,6 +47,26 @@ def record(trace: Trace, call: Invocation) -> Value:
         if isinstance(argument, ast.Name):
             trace.frame.scope.bind(argument.id, Value(Tag.HISTORY))
     return NOTHING
+
+
+def show_history(trace: Trace, call: Invocation) -> bool:
+    """Report the training losses of a history that is shown or tabled as a whole."""
+    shown = zip(call.node.args, call.positional, strict=True)
+    whole = any(value.has(Tag.HISTORY) and _is_history(node) for node, value in shown)
+    if whole:
+        trace.report(Milestone.TRAINING_LOSS)
+    return whole
+
+
+def walk_history(trace: Trace, call: Invocation) -> None:
+    """Report the training losses of a history whose entries are gone through."""
+    walked = call.node.func.value if isinstance(call.node.func, ast.Attribute) else call.node
+    if call.receiver.has(Tag.HISTORY) and _is_history(walked):
+        trace.report(Milestone.TRAINING_LOSS)
+
+
+def _is_history(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "history"
 
 
 def look_up_loss(trace: Trace, kept: Tags, key: str) -> Value:

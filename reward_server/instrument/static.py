@@ -43,6 +43,12 @@ if TYPE_CHECKING:
 
 _ROUNDS = 6
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_STEPS = {
+    "training_step": Tag.TRAIN,
+    "train_step": Tag.TRAIN,
+    "validation_step": Tag.HELDOUT,
+    "test_step": Tag.HELDOUT,
+}
 _SILENT = (ast.Raise, ast.Break, ast.Continue, ast.Pass, ast.Global, ast.Nonlocal)
 
 
@@ -161,8 +167,9 @@ class _Walk:
     def _parameters(self, function: Function) -> None:
         arguments = function.node.args
         names = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        given = UNKNOWN.tagged(_side_of_step(function))
         for index, argument in enumerate(names):
-            value = function.parameters.get(argument.arg, UNKNOWN)
+            value = function.parameters.get(argument.arg, given)
             if index == 0 and function.owner is not None and argument.arg == "self":
                 value = Value(function.owner.tags, instance=function.owner)
             function.scope.bind(argument.arg, value)
@@ -187,7 +194,8 @@ class _Walk:
         bind_import(self.trace.frame.scope, node)
 
     def assignment(self, node: ast.Assign) -> None:
-        value = evaluate(self.trace, node.value)
+        unpacked = isinstance(node.targets[0], ast.Tuple | ast.List)
+        value = (evaluate_eagerly if unpacked else evaluate)(self.trace, node.value)
         if not weights.move(self.trace, node, value):
             self._assign(node.targets, node.value, value)
 
@@ -236,7 +244,7 @@ class _Walk:
         both = Tag.TRAIN | Tag.HELDOUT
         if whole.each is None or self.trace.is_given(both):
             return False
-        return any(not both & ~part.tags for part in whole.each.items or [whole.each])
+        return any(not both & ~part.tags for part in whole.each.leaves())
 
     def while_(self, node: ast.While) -> None:
         evaluate(self.trace, node.test)
@@ -295,7 +303,14 @@ class _Walk:
         for statement in node.body:
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
                 made.methods[statement.name] = self.trace.function_of(statement, made)
+            elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value:
+                self._class_attribute(made, statement, evaluate(self.trace, statement.value))
         self.trace.frame.scope.bind(node.name, Value(callee=made))
+
+    def _class_attribute(self, made: Class, node: ast.Assign | ast.AnnAssign, value: Value) -> None:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Name):
+                made.set_attribute(target.id, value)
 
 
 _HANDLERS: dict[type[ast.stmt], Callable[[_Walk, Any], None]] = {
@@ -331,6 +346,12 @@ def _class_tags(bases: list[Value]) -> Tags:
     if Role.TRANSFORMER in roles:
         return tags | Tag.TRANSFORMER
     return tags | Tag.MODEL if roles & {Role.MODEL, Role.META_MODEL} else tags
+
+
+def _side_of_step(function: Function) -> Tags:
+    """Return the data that a package gives to a step of the program's own network."""
+    of_network = function.owner is not None and function.owner.tags & Tag.NETWORK
+    return _STEPS.get(getattr(function.node, "name", ""), NO_TAGS) if of_network else NO_TAGS
 
 
 def _is_no_grad(trace: Trace, node: ast.AST) -> bool:

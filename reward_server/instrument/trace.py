@@ -77,6 +77,7 @@ class Trace:
         self.queue: list[Function] = []
         self.watched: tuple[Tags, ...] = ()
         self.studied = False
+        self.stored: dict[str, Value] = {}
         self.arrays: set[tuple[object, str]] = set()
         self.updated: set[tuple[object, str]] = set()
         self.weights: set[tuple[object, str]] = set()
@@ -196,7 +197,10 @@ class Trace:
         trained = Milestone.TRAINED_MODEL in self.seen
         for found in self.frame.pending:
             returned = found.is_mixed or (found.is_open and function.returned.has(found.kind))
-            if found.place is None or (returned and function.called):
+            if found.place is None and found.kind is Tag.METRIC and not found.is_open:
+                sure = measured(found.tags, after_training=trained)
+                function.returned_milestones |= {sure} if sure is not None else set()
+            elif found.place is None or (returned and function.called):
                 before = function.deferred.get(found.kind, NO_TAGS)
                 function.deferred[found.kind] = before | found.tags
             else:

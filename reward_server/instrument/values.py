@@ -12,7 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from reward_server.instrument.origins import Class, Function
 
@@ -86,6 +86,13 @@ class Value:
     def element(self) -> Value:
         """Return what iterating over this value or taking one item of it gives."""
         return self.each or Value(self.tags)
+
+    def leaves(self) -> Iterator[Value]:
+        """Yield the parts that have no parts of their own."""
+        if not self.items:
+            yield self
+        for item in self.items:
+            yield from item.leaves()
 
     def part(self, index: int, count: int) -> Value:
         """Return the part that lands in one of `count` unpacked targets."""
