@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from reward_server.sandbox.controls import ControlFile, Cpus, SharedMemory
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -133,46 +135,6 @@ class NoGroup:
         """Remove nothing."""
 
 
-class _File:
-    """A control file that is held open, because every run reads and writes it."""
-
-    def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
-        self._descriptor = os.open(path, flags | os.O_CLOEXEC)
-
-    def read(self) -> str:
-        return os.pread(self._descriptor, 4096, 0).decode()
-
-    def field(self, name: str) -> int:
-        for line in self.read().splitlines():
-            key, _, value = line.partition(" ")
-            if key == name:
-                return int(value)
-        return 0
-
-    def write(self, text: str) -> None:
-        os.pwrite(self._descriptor, text.encode(), 0)
-
-    def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1  # the number may become another's
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
-class _Cpus:
-    """The cores of a group; most runs want those of the run before."""
-
-    def __init__(self, path: Path, cores: Iterable[int]) -> None:
-        self._path = path
-        self._cores: tuple[int, ...] = ()
-        self.set(cores)
-
-    def set(self, cores: Iterable[int]) -> None:
-        wanted = tuple(cores)
-        if wanted != self._cores:
-            self._path.write_text(",".join(map(str, wanted)))
-            self._cores = wanted
-
-
 class V1Group:
     """One folder in each controller's tree."""
 
@@ -185,18 +147,19 @@ class V1Group:
             for file in ("cpuset.cpus", "cpuset.mems"):
                 if not (folder / file).read_text().strip():
                     (folder / file).write_text((folder.parent / file).read_text())
-        self._cpus = _Cpus(cpuset / "cpuset.cpus", cores)
+        self._cpus = Cpus(cpuset / "cpuset.cpus", cores)
         self.pressure_folder = _make_unified(root, name)
         if self.pressure_folder is not None:
             self._paths[_UNIFIED] = self.pressure_folder
         self.procs_files = tuple(str(path / "cgroup.procs") for path in self._paths.values())
         memory = self._paths["memory"]
-        self._full = _File(memory / "memory.failcnt")
-        self._memory = _File(memory / "memory.stat")
-        self._oom = _File(memory / "memory.oom_control")
-        self._peak = _File(memory / "memory.max_usage_in_bytes", os.O_RDWR)
-        self._refused = _File(self._paths["pids"] / "pids.events")
-        self._spent = _File(self._paths["cpuacct"] / "cpuacct.usage")
+        self._full = ControlFile(memory / "memory.failcnt")
+        self._memory = ControlFile(memory / "memory.stat")
+        self._files = SharedMemory(self._memory)
+        self._oom = ControlFile(memory / "memory.oom_control")
+        self._peak = ControlFile(memory / "memory.max_usage_in_bytes", os.O_RDWR)
+        self._refused = ControlFile(self._paths["pids"] / "pids.events")
+        self._spent = ControlFile(self._paths["cpuacct"] / "cpuacct.usage")
         self._own = _Own()
         self._limits: tuple[int, int] | None = None
 
@@ -208,6 +171,7 @@ class V1Group:
         """Take what is in the group now as ours: programs get their limits on top of it."""
         pids = int((self._paths["pids"] / "pids.current").read_text())
         self._own = _Own.counted(self._memory.field("total_rss"), pids)
+        self._files.settle()
         self._limits = None
 
     def limit(self, memory_bytes: int, processes: int) -> None:
@@ -241,7 +205,7 @@ class V1Group:
 
     def left_bytes(self) -> int:
         """Return how much memory the files of boxes take; those of dead ones go a little later."""
-        return self._memory.field("shmem")
+        return self._files.left_bytes()
 
     def drain(self) -> None:
         """Wait, within a bound, until no process is left in the group: the killed die slowly."""
@@ -267,13 +231,14 @@ class V2Group:
             (folder / "cgroup.subtree_control").write_text(wanted)
         self._path = parent / name
         self._path.mkdir(exist_ok=True)
-        self._cpus = _Cpus(self._path / "cpuset.cpus", cores)
+        self._cpus = Cpus(self._path / "cpuset.cpus", cores)
         self.pressure_folder: Path | None = self._path
         self.procs_files = (str(self._path / "cgroup.procs"),)
-        self._memory = _File(self._path / "memory.stat")
-        self._oom = _File(self._path / "memory.events")
-        self._refused = _File(self._path / "pids.events")
-        self._spent = _File(self._path / "cpu.stat")
+        self._memory = ControlFile(self._path / "memory.stat")
+        self._files = SharedMemory(self._memory)
+        self._oom = ControlFile(self._path / "memory.events")
+        self._refused = ControlFile(self._path / "pids.events")
+        self._spent = ControlFile(self._path / "cpu.stat")
         self._own = _Own()
         self._limits: tuple[int, int] | None = None
 
@@ -285,6 +250,7 @@ class V2Group:
         """Take what is in the group now as ours: programs get their limits on top of it."""
         pids = int((self._path / "pids.current").read_text())
         self._own = _Own.counted(self._memory.field("anon"), pids)
+        self._files.settle()
         self._limits = None
 
     def limit(self, memory_bytes: int, processes: int) -> None:
@@ -308,7 +274,7 @@ class V2Group:
 
     def left_bytes(self) -> int:
         """Return how much memory the files of boxes take; those of dead ones go a little later."""
-        return self._memory.field("shmem")
+        return self._files.left_bytes()
 
     def drain(self) -> None:
         """Wait, within a bound, until no process is left in the group: the killed die slowly."""

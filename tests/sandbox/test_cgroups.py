@@ -246,3 +246,27 @@ def test_cores_can_be_assigned_for_one_run(v2_root: Path) -> None:
         group.assign(cores)
         assert (folder / "cpuset.cpus").read_text() == text
     group.remove()
+
+
+@pytest.mark.parametrize("kind", [V1Group, V2Group])
+def test_files_of_the_zygote_itself_are_not_left_by_a_box(
+    kind: type[V1Group | V2Group], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if kind is V1Group:
+        prepare_v1(tmp_path)
+        (tmp_path / "pids" / "reward_server" / "n" / "pids.current").write_text("2")
+        stat = tmp_path / "memory" / "reward_server" / "n" / "memory.stat"
+    else:
+        request.getfixturevalue("v2_root")
+        stat = tmp_path / "reward_server" / "n" / "memory.stat"
+    group = kind(tmp_path, "n", [0])
+    if kind is V2Group:
+        (stat.parent / "pids.current").write_text("2")
+    found = []
+    stat.write_text("shmem 50\n")
+    group.settle()
+    for shared in (50, 80, 40, 50):  # settled while a box was still going, it finds that out
+        stat.write_text(f"shmem {shared}\n")
+        found.append(group.left_bytes())
+    assert found == [0, 30, 0, 10]
+    group.remove()

@@ -1,0 +1,73 @@
+"""Files through which the kernel is told about a group, and tells about it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+class ControlFile:
+    """A control file that is held open, because every run reads and writes it."""
+
+    def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
+        self._descriptor = os.open(path, flags | os.O_CLOEXEC)
+
+    def read(self) -> str:
+        """Return its content."""
+        return os.pread(self._descriptor, 4096, 0).decode()
+
+    def field(self, name: str) -> int:
+        """Return the number that stands behind a name, or zero."""
+        for line in self.read().splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+        return 0
+
+    def write(self, text: str) -> None:
+        """Tell the kernel something."""
+        os.pwrite(self._descriptor, text.encode(), 0)
+
+    def close(self) -> None:
+        """Close it for good."""
+        descriptor, self._descriptor = self._descriptor, -1  # the number may become another's
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class SharedMemory:
+    """The memory that files of boxes take, beside what the zygote itself has in files."""
+
+    def __init__(self, memory: ControlFile) -> None:
+        self._memory = memory
+        self._own_bytes = 0
+
+    def settle(self) -> None:
+        """Take what there is now as the zygote's own."""
+        self._own_bytes = self._memory.field("shmem")
+
+    def left_bytes(self) -> int:
+        """Return what there is beside."""
+        now_bytes = self._memory.field("shmem")
+        self._own_bytes = min(self._own_bytes, now_bytes)  # a box was still going when it settled
+        return now_bytes - self._own_bytes
+
+
+class Cpus:
+    """The cores of a group; most runs want those of the run before."""
+
+    def __init__(self, path: Path, cores: Iterable[int]) -> None:
+        self._path = path
+        self._cores: tuple[int, ...] = ()
+        self.set(cores)
+
+    def set(self, cores: Iterable[int]) -> None:
+        """Keep the group to these cores."""
+        wanted = tuple(cores)
+        if wanted != self._cores:
+            self._path.write_text(",".join(map(str, wanted)))
+            self._cores = wanted
