@@ -37,12 +37,14 @@ names = [
 files = {name: open(name, "rb") for name in names if os.path.exists(name)}
 """
 HOLD = f"""{FILES}
-for file in files.values():
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:  # another name of a file that is held already
-        pass
-time.sleep(6)
+until = time.monotonic() + 6
+while time.monotonic() < until:
+    for file in files.values():  # again and again: the other may just be trying this one
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # by the other, or by another name of the same file
+            pass
+    time.sleep(0.02)
 """
 LISTEN = f"""{FILES}
 heard, until = set(), time.monotonic() + 4
