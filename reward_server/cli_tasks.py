@@ -14,6 +14,7 @@ from rich.table import Table
 from reward_server.errors import RequestError, SetupError
 from reward_server.grade.process import grade_cases, grade_file
 from reward_server.settings import Settings, load_settings
+from reward_server.tasks.base import TwinSize  # noqa: TC001 -- typer reads the options' types
 from reward_server.tasks.inspection import check_task
 from reward_server.tasks.preparation import prepare_task
 from reward_server.tasks.registry import Registry
@@ -54,11 +55,12 @@ def list_tasks(data_dir: DataDir = None) -> None:
 
 
 @tasks_app.command()
-def prepare(
+def prepare(  # noqa: PLR0913, PLR0917 - one option a part of the question
     task_id: Annotated[str | None, typer.Argument(help="The task to prepare.")] = None,
     twin: Annotated[bool, typer.Option("--twin", help="Make a synthetic twin.")] = False,  # noqa: FBT002
     raw: Annotated[Path | None, typer.Option(help="Folder with Kaggle's raw files.")] = None,
     missing: Annotated[bool, typer.Option("--missing", help="All that are not there.")] = False,  # noqa: FBT002
+    size: Annotated[TwinSize | None, typer.Option(help="How large a twin is made.")] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Prepare a task's data, from a twin or from Kaggle's files."""
@@ -74,6 +76,7 @@ def prepare(
                 registry.folder(name),
                 settings.data_dir,
                 raw=raw,
+                size=size or settings.twin_size,
                 progress=lambda text, status=status: status.update(escape(text)),  # type: ignore[misc]
             )
         err.print(f"[green]prepared[/] {name}")

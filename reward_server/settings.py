@@ -26,6 +26,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from reward_server.errors import SetupError
 from reward_server.sandbox.machine import memory_bytes
+from reward_server.tasks.base import TwinSize
 
 PREFIX = "REWARD_SERVER_"
 _GIB = 1 << 30
@@ -170,6 +171,7 @@ class Settings(BaseSettings):
     )
     api_key: SecretStr | None = Field(default=None, min_length=16)
     task_folders: tuple[Path, ...] = ()
+    twin_size: TwinSize = TwinSize.SMALL
     queue_limit: Annotated[int, Field(ge=1, le=1_000_000)] = 2000
     body_bytes: Annotated[int, Field(ge=1 << 10, le=64 << 20)] = 2 << 20
     max_attempts: Annotated[int, Field(ge=1, le=10)] = 3

@@ -23,14 +23,36 @@ class Source(StrEnum):
     RAW = "raw"
 
 
+class TwinSize(StrEnum):
+    """How large a twin is made: for tests and small machines, or as large as Kaggle's data."""
+
+    SMALL = "small"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class TwinRows:
+    """How many rows the raw training file of a twin has in each size."""
+
+    small: int
+    full: int
+
+    def of(self, size: TwinSize) -> int:
+        """Return the rows of one size."""
+        return self.small if size is TwinSize.SMALL else self.full
+
+
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Scores of the original leaderboard at which medals begin."""
+    """What is known of the original leaderboard: its teams and the scores at some ranks."""
 
+    teams: int
+    best: float
     gold: float
     silver: float
     bronze: float
     median: float
+    worst: float
 
 
 class TargetKind(StrEnum):
@@ -71,8 +93,8 @@ class Card:
     public_files: tuple[str, ...]
     raw_files: tuple[str, ...]
     columns: tuple[str, ...]
-    target: Target
-    twin_rows: int
+    target: Target | None = None
+    twin: TwinRows | None = None
     cores: Annotated[int, Field(ge=1)] = 1
     stall_seconds: Annotated[float, Field(ge=0.5, allow_inf_nan=False)] | None = None
     thresholds: Thresholds | None = None

@@ -47,6 +47,8 @@ class Leak:
 def find_leaks(card: Card, public: Path, answers: Path) -> tuple[Leak, ...]:
     """Return every leak the lint knows to look for."""
     target = card.target
+    if target is None:
+        return ()
     train, test = read_table(public / target.train_file), read_table(public / target.test_file)
     sample = read_table(public / card.sample_submission)
     truth = read_table(answers).set_index(target.id_column)

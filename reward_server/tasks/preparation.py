@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from reward_server.errors import SetupError
 from reward_server.tasks import manifest as manifests
-from reward_server.tasks.base import Source
+from reward_server.tasks.base import Source, TwinSize
 from reward_server.tasks.folders import read_card
 from reward_server.tasks.modules import load_module
 
@@ -37,6 +37,7 @@ def prepare_task(
     data_dir: Path,
     *,
     raw: Path | None = None,
+    size: TwinSize = TwinSize.SMALL,
     progress: Callable[[str], None] = _quiet,
 ) -> manifests.Manifest:
     """Prepare the task of a folder, replacing data prepared before; no `raw` means a twin.
@@ -51,7 +52,8 @@ def prepare_task(
         traversed.chmod(0o755)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=home) as name:
         building = Path(name)
-        prepared = _build(folder, card, building, raw, progress)
+        files = raw or _make_twin(folder, card, building, size, progress)
+        prepared = _build(folder, card, building, files, progress)
         manifest = _describe(card, prepared, Source.TWIN if raw is None else Source.RAW)
         _set_modes(prepared)
         _replace(prepared, home / "prepared", building / "replaced")
@@ -60,22 +62,26 @@ def prepare_task(
 
 
 def _build(
-    folder: Path, card: Card, building: Path, raw: Path | None, progress: Callable[[str], None]
+    folder: Path, card: Card, building: Path, raw: Path, progress: Callable[[str], None]
 ) -> Path:
     prepared = building / "prepared"
     public, private = prepared / "public", prepared / "private"
     public.mkdir(parents=True)
     private.mkdir()
-    if raw is None:
-        progress(f"{card.id}: making a twin of {card.twin_rows} rows")
-        raw = _generate_twin(folder, building / "raw", card.twin_rows)
     progress(f"{card.id}: splitting")
     load_module(folder / "prepare.py", "prepare").prepare(raw, public, private)
     shutil.copyfile(folder / "description.md", public / "description.md")
     return prepared
 
 
-def _generate_twin(folder: Path, raw: Path, rows: int) -> Path:
+def _make_twin(
+    folder: Path, card: Card, building: Path, size: TwinSize, progress: Callable[[str], None]
+) -> Path:
+    if card.twin is None:
+        message = f"{card.id} has no twin: give its raw files"
+        raise SetupError(message)
+    rows, raw = card.twin.of(size), building / "raw"
+    progress(f"{card.id}: making a twin of {rows} rows")
     raw.mkdir()
     twin = load_module(folder / "twin.py", "generate")
     twin.generate(raw, seed=secrets.randbits(_SEED_BITS), rows=rows)

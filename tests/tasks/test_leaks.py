@@ -30,7 +30,10 @@ def leaks_after(task_id: str, data: Path, change: Callable[..., pd.DataFrame]) -
     """Prepare a twin, change its public test table, and return the places of leaks."""
     prepare_task(FOLDERS[task_id], data)
     card, prepared = read_card(FOLDERS[task_id]), data / task_id / "prepared"
-    test_file, answers = prepared / "public" / card.target.test_file, prepared / "private/test.csv"
+    test_file, answers = (
+        prepared / "public" / card.target.test_file,
+        prepared / "private" / card.answers,
+    )
     changed = change(read_table(test_file), read_table(answers))
     if test_file.suffix == ".json":
         test_file.write_text(json.dumps(changed.to_dict("records")))
@@ -113,7 +116,7 @@ def test_test_rows_in_the_train_file_are_found(task_id: str, tmp_path: Path) -> 
     prepare_task(FOLDERS[task_id], tmp_path)
     card, public = read_card(FOLDERS[task_id]), tmp_path / task_id / "prepared" / "public"
     (public / card.target.train_file).write_bytes((public / card.target.test_file).read_bytes())
-    answers = tmp_path / task_id / "prepared" / "private" / "test.csv"
+    answers = tmp_path / task_id / "prepared" / "private" / card.answers
     assert card.target.train_file in {leak.place for leak in find_leaks(card, public, answers)}
 
 

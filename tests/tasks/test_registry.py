@@ -51,7 +51,7 @@ def test_a_card_reads_as_written() -> None:
         (CARD.replace("[target]", "surprise = 1\n[target]"), "surprise"),
         (CARD.replace('kind = "classes"', 'kind = "classes"\nsurprise = 1'), "surprise"),
         (CARD.replace("higher_is_better = false\n", ""), "higher_is_better"),
-        (CARD.replace("twin_rows = 3000", 'twin_rows = "many"'), "twin_rows"),
+        (CARD.replace("small = 3000", 'small = "many"'), "small"),
         (CARD.replace('id = "spooky', 'id = "../spooky'), "id must be"),
         ("id = ", "cannot be read"),
     ],

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from sklearn.base import BaseEstimator
 
+    from reward_server.tasks.base import Card
+
 FOLDERS = find_folders()
 PIZZA, SPOOKY, NOMAD = (
     "random-acts-of-pizza",
@@ -37,13 +39,14 @@ class Data:
     """Prepared data of one twin and its grader."""
 
     root: Path
+    card: Card
     grader: Any
     train: pd.DataFrame
     test: pd.DataFrame
     sample: pd.DataFrame
 
     def score(self, submission: pd.DataFrame) -> float:
-        answers = read_table(self.root / "private" / "test.csv")
+        answers = read_table(self.root / "private" / self.card.answers)
         return float(self.grader.score(*self.grader.align(submission, answers)))
 
 
@@ -52,11 +55,13 @@ def make_data(task_id: str, seed: int, root: Path) -> Data:
     raw, public, private = (root / name for name in ("raw", "public", "private"))
     for directory in (raw, public, private):
         directory.mkdir()
-    load_module(folder / "twin.py").generate(raw, seed=seed, rows=card.twin_rows)
+    assert card.twin is not None
+    assert card.target is not None
+    load_module(folder / "twin.py").generate(raw, seed=seed, rows=card.twin.small)
     load_module(folder / "prepare.py").prepare(raw, public, private)
     files = (card.target.train_file, card.target.test_file, card.sample_submission)
     tables = (read_table(public / name) for name in files)
-    return Data(root, load_module(folder / "grade.py"), *tables)
+    return Data(root, card, load_module(folder / "grade.py"), *tables)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
