@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from right_answers import right_ratio
 from waiting import measure_waiting
 
 from reward_server.instrument.endpoint import Endpoint
@@ -138,11 +139,16 @@ async def place_all(
     return Row(name, list(await asyncio.gather(*map(place, programs))))
 
 
-async def measure(options: argparse.Namespace) -> list[Row]:
-    """Measure the static finder, and the model in each mode that was asked for."""
+def read_programs(options: argparse.Namespace) -> list[Any]:
+    """Read the part of the corpus that was asked for."""
     splits = labelled.SPLITS if options.split == "all" else (options.split,)
     programs = [program for split in splits for program in labelled.read_corpus(split)]
-    programs = programs[: options.programs]
+    return programs[: options.programs]
+
+
+async def measure(options: argparse.Namespace) -> list[Row]:
+    """Measure the static finder, and the model in each mode that was asked for."""
+    programs = read_programs(options)
     static = StaticInstrumenter()
     await static.instrument(Program("pass"))
     rows = [await place_all("static", static, programs, 1)]
@@ -230,6 +236,10 @@ def main() -> None:
         show(rows)
         numbers = {row.name: row.numbers for row in rows}
         numbers["insert_to_rewrite"] = show_ratio(rows)
+        if options.url:
+            numbers["insert_to_rewrite_right"] = right_ratio(
+                options.url, options.model, read_programs(options)
+            )
     if options.json:
         options.json.write_text(json.dumps(numbers, indent=2) + "\n")
 
