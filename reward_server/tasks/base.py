@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from reward_server.reward.base import Scale
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from reward_server.tasks.leaderboards import Board, Standing
 
 
 class Source(StrEnum):
@@ -46,7 +50,7 @@ class TwinRows:
 class Thresholds:
     """What is known of the original leaderboard: its teams and the scores at some ranks."""
 
-    teams: int
+    teams: Annotated[int, Field(ge=1)]
     best: float
     gold: float
     silver: float
@@ -95,14 +99,28 @@ class Card:
     columns: tuple[str, ...]
     target: Target | None = None
     twin: TwinRows | None = None
+    baseline: float | None = None
     cores: Annotated[int, Field(ge=1)] = 1
     stall_seconds: Annotated[float, Field(ge=0.5, allow_inf_nan=False)] | None = None
     thresholds: Thresholds | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse marks of a leaderboard that do not stand in its order."""
+        marks = self.thresholds
+        if marks is None:
+            return
+        scores = [marks.best, marks.gold, marks.silver, marks.bronze, marks.median, marks.worst]
+        if scores != sorted(scores, reverse=self.higher_is_better):
+            message = "thresholds must go from the best to the worst"
+            raise ValueError(message)
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task whose data is prepared and can be served."""
+    """A task whose data is prepared and can be served.
+
+    `sample_score` is what the sample submission scores on this data, where that is a number.
+    """
 
     card: Card
     description: str
@@ -111,14 +129,28 @@ class Task:
     answers: Path
     data_digest: str
     source: Source
+    sample_score: float | None = None
+    board: Board | None = None
+
+    @property
+    def scale(self) -> Scale:
+        """Return what a reward scheme may know of this task."""
+        marks = None if self.board is None else self.board.thresholds
+        zeros = (self.sample_score, self.card.baseline, None if marks is None else marks.worst)
+        return Scale(
+            higher_is_better=self.card.higher_is_better,
+            baseline=next((zero for zero in zeros if zero is not None), None),
+            gold=None if marks is None else marks.gold,
+            ranking=self.board,
+        )
+
+    def standing(self, score: float | None) -> Standing | None:
+        """Return where a score would have stood; only the original data can win a medal."""
+        if score is None or self.board is None:
+            return None
+        return self.board.standing(score, wins_medals=self.source is Source.RAW)
 
     def medal(self, score: float | None) -> str | None:
-        """Return the medal a score would have won; only the original data can win one."""
-        thresholds = self.card.thresholds
-        if score is None or thresholds is None or self.source is not Source.RAW:
-            return None
-        for name in ("gold", "silver", "bronze"):
-            bar = getattr(thresholds, name)
-            if score >= bar if self.card.higher_is_better else score <= bar:
-                return name
-        return None
+        """Return the medal a score would have won."""
+        standing = self.standing(score)
+        return None if standing is None else standing.medal
