@@ -6,6 +6,7 @@ A task is a folder: `task.toml` (the card), `description.md`, `prepare.py`, `gra
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reward_server.tasks.leaderboards import Board, Standing
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Source(StrEnum):
@@ -51,12 +54,12 @@ class Thresholds:
     """What is known of the original leaderboard: its teams and the scores at some ranks."""
 
     teams: Annotated[int, Field(ge=1)]
-    best: float
-    gold: float
-    silver: float
-    bronze: float
-    median: float
-    worst: float
+    best: Finite
+    gold: Finite
+    silver: Finite
+    bronze: Finite
+    median: Finite
+    worst: Finite
 
 
 class TargetKind(StrEnum):
@@ -105,7 +108,10 @@ class Card:
     thresholds: Thresholds | None = None
 
     def __post_init__(self) -> None:
-        """Refuse marks of a leaderboard that do not stand in its order."""
+        """Refuse a scale that is none: an endless baseline, marks that are not in order."""
+        if self.baseline is not None and not math.isfinite(self.baseline):
+            message = "baseline must be finite"
+            raise ValueError(message)
         marks = self.thresholds
         if marks is None:
             return

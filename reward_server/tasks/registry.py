@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from reward_server.tasks.leaderboards import Board, Standing
 
-_Version = tuple[int, int] | None
+_Version = tuple[int, int, int] | None
 
 
 class Registry:
@@ -117,4 +117,4 @@ def _version(path: Path) -> _Version:
         status = path.stat()
     except FileNotFoundError:
         return None
-    return status.st_ino, status.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns, status.st_size
