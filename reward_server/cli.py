@@ -1,4 +1,4 @@
-"""The command line: serve, check, score, tasks, solutions, lm."""
+"""The command line: serve, check, score, tasks, solutions, rescore, lm."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rich.table import Table
 from reward_server import preflight
 from reward_server.api.app import create_app
 from reward_server.cli_lm import lm_app
+from reward_server.cli_rescore import rescore_command
 from reward_server.cli_tasks import tasks_app
 from reward_server.errors import RewardServerError
 from reward_server.settings import load_settings
@@ -35,6 +36,7 @@ solutions_app = typer.Typer(help="Look into the solution store.", no_args_is_hel
 app.add_typer(tasks_app, name="tasks")
 app.add_typer(lm_app, name="lm")
 app.add_typer(solutions_app, name="solutions")
+app.command("rescore")(rescore_command)
 
 out = Console()
 err = Console(stderr=True)
@@ -175,6 +177,8 @@ def show_solution(
         out.print_json(json.dumps(solution))
         return
     _show(solution)
+    if solution["standing"]:
+        out.print(f"standing {json.dumps(solution['standing'])}")
     out.print(f"[bold]code[/]\n{escape(solution['code'])}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from rich.table import Table
 from reward_server.errors import RequestError, SetupError
 from reward_server.grade.process import grade_cases, grade_file
 from reward_server.settings import Settings, load_settings
-from reward_server.tasks.base import TwinSize  # noqa: TC001 -- typer reads the options' types
+from reward_server.tasks.base import Source, TwinSize
 from reward_server.tasks.inspection import check_task
 from reward_server.tasks.preparation import prepare_task
 from reward_server.tasks.registry import Registry
@@ -115,14 +116,27 @@ def grade(  # noqa: PLR0913, PLR0917 - one option a part of the question
     if task_id is None or submission is None:
         raise typer.BadParameter("give a task and --submission FILE, or --cases DIR")  # noqa: TRY003, EM101
     found = grade_file(registry.folder(task_id), submission, answers or _answers(registry, task_id))
+    standing = _standing(registry, task_id, found.score, is_own=answers is None)
     if as_json:
         error = None if found.failure is None else found.failure.kind.value
         content = {"valid": found.failure is None, "score": found.score, "error": error}
-        typer.echo(json.dumps(content))
+        typer.echo(json.dumps(content | {"standing": standing}))
     elif found.failure is None:
         out.print(f"score {found.score!r}")
+        out.print(f"standing {json.dumps(standing)}")
     else:
         out.print(f"[red]{found.failure.kind}[/] {escape(found.failure.message)}")
+
+
+def _standing(
+    registry: Registry, task_id: str, score: float | None, *, is_own: bool
+) -> dict[str, object] | None:
+    """Return where a score would have stood; a medal takes the task's own, original data."""
+    board = registry.board(task_id)
+    if board is None or score is None:
+        return None
+    is_original = is_own and registry.get(task_id).source is Source.RAW
+    return asdict(board.standing(score, wins_medals=is_original))
 
 
 def _answers(registry: Registry, task_id: str) -> Path:

@@ -248,10 +248,11 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """The number a trainer learns from, and the scheme it was made by."""
+    """The number a trainer learns from, and the scheme it was made by, in which version."""
 
     value: float
     scheme: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)

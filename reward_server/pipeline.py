@@ -69,7 +69,7 @@ async def walk(
         watch.lap()
         grade = await rooms.grader.grade(execution, task)
         grade_seconds = watch.lap()
-        reward = rooms.scheme.reward(execution, grade, higher_is_better=task.card.higher_is_better)
+        reward = rooms.scheme.reward(execution, grade, task.scale)
         verdict = Verdict(
             submission=submission,
             program=program,

@@ -21,7 +21,7 @@ from reward_server.sandbox.seccomp import build_filter
 from reward_server.settings import PREFIX, BubblewrapSettings, DockerSettings, LmSettings
 from reward_server.store.engine import parse_database_url
 from reward_server.tasks.registry import Registry
-from reward_server.wiring import make_endpoint
+from reward_server.wiring import make_endpoint, make_scheme
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,6 +49,7 @@ def look(settings: Settings) -> list[Finding]:
         "data directory": _data_dir,
         "tasks": _tasks,
         "memory": _memory,
+        "reward": _reward,
         "address": _address,
     }
     findings = [_finding(name, check, settings) for name, check in looks.items()]
@@ -159,6 +160,20 @@ def _memory(settings: Settings) -> str:
             )
             raise OSError(message)
     return f"{_mib(budget)} for the programs that run at once"
+
+
+def _reward(settings: Settings) -> str:
+    """Say which tasks lack what the scheme measures by; others stand in for it there."""
+    scheme = make_scheme(settings.reward)
+    if not scheme.needs_scale:
+        return scheme.name
+    tasks = Registry(settings.data_dir, settings.task_folders).prepared()
+    lacking = {
+        "no leaderboard": [task.card.id for task in tasks if task.board is None],
+        "no score of the sample": [task.card.id for task in tasks if task.sample_score is None],
+    }
+    notes = [f"{what}: {', '.join(names)}" for what, names in lacking.items() if names]
+    return "; ".join([scheme.name, *notes])
 
 
 def _mib(amount: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AliasChoices,
@@ -21,10 +21,12 @@ from pydantic import (
     SecretStr,
     Tag,
     ValidationError,
+    model_validator,
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from reward_server.errors import SetupError
+from reward_server.model import Milestone
 from reward_server.sandbox.machine import memory_bytes
 from reward_server.tasks.base import TwinSize
 
@@ -148,12 +150,51 @@ class LimitSettings(_Part):
     cores: Annotated[int, Field(ge=1, le=1024)] = 1024
 
 
-class RewardSettings(_Part):
+class PaperSettings(_Part):
     """The `paper` scheme's numbers."""
 
+    kind: Literal["paper"] = "paper"
     failure: Annotated[float, Field(ge=-1000, le=0, allow_inf_nan=False)] = -10.0
     milestone: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.1
     valid_floor: Annotated[float, Field(ge=-1e6, le=0, allow_inf_nan=False)] | None = -9.0
+
+
+class _ShareSettings(_Part):
+    """The numbers of a scheme whose valid submissions earn from 0 to 1."""
+
+    failure: Annotated[float, Field(ge=-1000, le=0, allow_inf_nan=False)] = -1.0
+    milestone: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.1
+
+    @model_validator(mode="after")
+    def _keep_failures_below_zero(self) -> Self:
+        if round(self.failure + len(Milestone) * self.milestone, 10) >= 0:
+            message = f"failure and {len(Milestone)} times milestone must stay below 0"
+            raise ValueError(message)
+        return self
+
+
+class NormalisedSettings(_ShareSettings):
+    """The `normalised` scheme's numbers."""
+
+    kind: Literal["normalised"] = "normalised"
+
+
+class PercentileSettings(_ShareSettings):
+    """The `percentile` scheme's numbers."""
+
+    kind: Literal["percentile"] = "percentile"
+
+
+def _scheme_of(reward: object) -> object:
+    return _kind_of(reward) or "paper"
+
+
+RewardSettings = Annotated[
+    Annotated[PaperSettings, Tag("paper")]
+    | Annotated[NormalisedSettings, Tag("normalised")]
+    | Annotated[PercentileSettings, Tag("percentile")],
+    Discriminator(_scheme_of),
+]
 
 
 class Settings(BaseSettings):
@@ -181,7 +222,7 @@ class Settings(BaseSettings):
     instrument: InstrumentSettings = StaticSettings()
     grade: GradeSettings = GradeSettings()
     limits: LimitSettings = LimitSettings()
-    reward: RewardSettings = RewardSettings()
+    reward: RewardSettings = PaperSettings()
 
     @property
     def slots(self) -> int:

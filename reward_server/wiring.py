@@ -20,11 +20,20 @@ from reward_server.instrument.prompts import Mode
 from reward_server.jobs.runner import JobRunner
 from reward_server.model import Limits
 from reward_server.pipeline import Rooms
+from reward_server.reward.normalised import NormalisedScheme
 from reward_server.reward.paper import PaperScheme
+from reward_server.reward.percentile import PercentileScheme
 from reward_server.sandbox.base import Capacity
 from reward_server.sandbox.bubblewrap import BubblewrapSandbox
 from reward_server.sandbox.docker_posture import refuse_odd_path
-from reward_server.settings import BubblewrapSettings, DockerSettings, LmSettings
+from reward_server.settings import (
+    BubblewrapSettings,
+    DockerSettings,
+    LmSettings,
+    NormalisedSettings,
+    PaperSettings,
+    PercentileSettings,
+)
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
 from reward_server.store.queries import Store
@@ -35,8 +44,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reward_server.instrument.base import Instrumenter, PlacementCache
+    from reward_server.reward.base import Scheme
     from reward_server.sandbox.base import Sandbox
-    from reward_server.settings import Settings
+    from reward_server.settings import RewardSettings, Settings
 
 _LARGEST_ARTIFACT_BYTES = 1 << 30
 
@@ -49,7 +59,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         SetupError: when a prerequisite is missing; the text names the remedy.
     """
     async with AsyncExitStack() as stack:
-        store = await _open_store(settings, stack)
+        store = await stack.enter_async_context(open_store(settings))
         registry = Registry(settings.data_dir, settings.task_folders)
         chosen = settings.instrument
         endpoint = make_endpoint(chosen) if isinstance(chosen, LmSettings) else None
@@ -59,17 +69,24 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         yield Services(settings, runner, store, registry, lambda: _describe_lm(endpoint))
 
 
-async def _open_store(settings: Settings, stack: AsyncExitStack) -> Store:
-    if settings.database_url is None:
-        postgres = embedded_postgres(settings.data_dir)
-        url = await asyncio.to_thread(postgres.__enter__)
-        stack.push(postgres.__exit__)
-    else:
-        url = settings.database_url.get_secret_value()
-    engine = make_engine(url)
-    stack.push_async_callback(engine.dispose)
-    await upgrade(engine)
-    return Store(engine)
+@asynccontextmanager
+async def open_store(settings: Settings) -> AsyncIterator[Store]:
+    """Reach the database the settings name; the embedded one is started, or joined if it runs.
+
+    Raises:
+        SetupError: when it cannot be started; the text names the remedy.
+    """
+    async with AsyncExitStack() as stack:
+        if settings.database_url is None:
+            postgres = embedded_postgres(settings.data_dir)
+            url = await asyncio.to_thread(postgres.__enter__)
+            stack.push(postgres.__exit__)
+        else:
+            url = settings.database_url.get_secret_value()
+        engine = make_engine(url)
+        stack.push_async_callback(engine.dispose)
+        await upgrade(engine)
+        yield Store(engine)
 
 
 async def _open_rooms(
@@ -90,12 +107,11 @@ async def _open_rooms(
     grader = ProcessGrader(settings.grade.processes, limits)
     stack.push_async_callback(grader.aclose)
     await grader.start()
-    reward = settings.reward
     return Rooms(
         instrumenter=instrumenter,
         sandbox=sandbox,
         grader=grader,
-        scheme=PaperScheme(reward.failure, reward.milestone, reward.valid_floor),
+        scheme=make_scheme(settings.reward),
         recorder=store,
         ceiling=_ceiling(settings),
     )
@@ -137,6 +153,19 @@ def make_instrumenter(
                 mode=Mode(chosen.mode),
                 merge=chosen.merge,
             )
+        case never:
+            assert_never(never)
+
+
+def make_scheme(chosen: RewardSettings) -> Scheme:
+    """Return the reward scheme with these numbers."""
+    match chosen:
+        case PaperSettings():
+            return PaperScheme(chosen.failure, chosen.milestone, chosen.valid_floor)
+        case NormalisedSettings():
+            return NormalisedScheme(chosen.failure, chosen.milestone)
+        case PercentileSettings():
+            return PercentileScheme(chosen.failure, chosen.milestone)
         case never:
             assert_never(never)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reward_server.store.values import Page, Relative, SolutionDetail, StoredAnswer
     from reward_server.store.values import SolutionSummary as SummaryValue
     from reward_server.tasks.base import Task
+    from reward_server.tasks.leaderboards import Standing
 
 
 class _Out(BaseModel):
@@ -131,8 +132,36 @@ class LineageOut(_Out):
     children: list[RelativeOut]
 
 
+class StandingOut(_Out):
+    """Where the score would have stood among the teams of the original competition.
+
+    `percentile` is the share of teams, 0 to 1, that are strictly worse. Without `exact` the whole
+    leaderboard is not known here, and place and share are interpolated between known ranks.
+    """
+
+    medal: Literal["gold", "silver", "bronze"] | None
+    position: int
+    teams: int
+    percentile: float
+    above_median: bool
+    exact: bool
+
+
+class RewardOut(_Out):
+    """What the solution earns under another scheme, as `reward-server rescore` found."""
+
+    value: float
+    scheme_version: int
+    created_at: datetime
+
+
 class SolutionOut(Answer):
-    """A solution with its code, its plan and its lineage."""
+    """A solution with its code, its plan and its lineage.
+
+    `standing` is null without a score, without a leaderboard, or when the task's data is no
+    longer the data it was scored on. `rewards` has the newest version of each scheme by name;
+    `reward` stays what was answered.
+    """
 
     step: int | None
     sample_id: str | None
@@ -143,17 +172,24 @@ class SolutionOut(Answer):
     program_digest: str
     exit_code: int | None
     created_at: datetime
+    scheme_version: int
     lineage: LineageOut
+    standing: StandingOut | None
+    rewards: dict[str, RewardOut]
 
     @classmethod
-    def of_detail(cls, detail: SolutionDetail) -> Self:
+    def of_detail(cls, detail: SolutionDetail, standing: Standing | None) -> Self:
         """Return a stored solution as the API shows it."""
         stored = detail.answer
-        own = set(cls.model_fields) - set(Answer.model_fields) - {"lineage"}
-        lineage = LineageOut(
-            ancestors=_relatives(detail.ancestors), children=_relatives(detail.children)
-        )
-        extra = {name: getattr(stored, name) for name in own} | {"lineage": lineage}
+        special: dict[str, object] = {
+            "lineage": LineageOut(
+                ancestors=_relatives(detail.ancestors), children=_relatives(detail.children)
+            ),
+            "standing": None if standing is None else StandingOut.model_validate(standing),
+            "rewards": {kept.scheme: RewardOut.model_validate(kept) for kept in detail.rewards},
+        }
+        plain = set(cls.model_fields) - set(Answer.model_fields) - set(special)
+        extra = special | {name: getattr(stored, name) for name in plain}
         return cls.model_validate(_answer_fields(stored) | extra)
 
 
@@ -183,6 +219,7 @@ class SolutionSummary(_Out):
     cpu_seconds: float
     data_digest: str
     scheme: str
+    scheme_version: int
     medal: str | None
     created_at: datetime
 

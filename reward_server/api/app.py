@@ -194,11 +194,13 @@ async def solutions(
 
 @routes.get("/v1/solutions/{solution_id}")
 async def solution(solution_id: str, services: Wired) -> answers.SolutionOut:
-    """Return one solution with code, output and lineage."""
+    """Return one solution with code, output, lineage, standing and rewards by other schemes."""
     detail = await services.store.solution(_uuid(solution_id, "solution"))
     if detail is None:
         raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")
-    return answers.SolutionOut.of_detail(detail)
+    stored = detail.answer
+    standing = services.registry.standing(stored.task_id, stored.data_digest, stored.score)
+    return answers.SolutionOut.of_detail(detail, standing)
 
 
 @open_routes.get("/livez")

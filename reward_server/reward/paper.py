@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from reward_server.model import ErrorKind, Reward
+from reward_server.model import Reward
+from reward_server.reward.failing import failing_value
 
 if TYPE_CHECKING:
     from reward_server.model import Execution, Grade
-
-_FLAT = frozenset({ErrorKind.NO_CODE, ErrorKind.SYNTAX_ERROR})
+    from reward_server.reward.base import Scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +25,16 @@ class PaperScheme:
     milestone: float = 0.1
     valid_floor: float | None = -9.0
 
-    def reward(self, execution: Execution, grade: Grade, *, higher_is_better: bool) -> Reward:
-        """Return the reward; a better score never earns less."""
-        return Reward(self._value(execution, grade, higher_is_better), "paper")
+    name: ClassVar[str] = "paper"
+    version: ClassVar[int] = 1
+    needs_scale: ClassVar[bool] = False
 
-    def _value(self, execution: Execution, grade: Grade, higher_is_better: bool) -> float:  # noqa: FBT001
-        if grade.score is not None:
-            value = grade.score if higher_is_better else -grade.score
-            return value if self.valid_floor is None else max(value, self.valid_floor)
-        if grade.failure is not None and grade.failure.kind in _FLAT:
-            return self.failure
-        return round(self.failure + self.milestone * len(execution.milestones), 10)
+    def reward(self, execution: Execution, grade: Grade, scale: Scale) -> Reward:
+        """Return the reward; a better score never earns less."""
+        return Reward(self._value(execution, grade, scale), self.name, self.version)
+
+    def _value(self, execution: Execution, grade: Grade, scale: Scale) -> float:
+        if grade.score is None:
+            return failing_value(execution, grade, failure=self.failure, milestone=self.milestone)
+        value = grade.score if scale.higher_is_better else -grade.score
+        return value if self.valid_floor is None else max(value, self.valid_floor)

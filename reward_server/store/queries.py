@@ -17,18 +17,26 @@ from reward_server.store.paging import select_page, to_page
 from reward_server.store.rows import (
     answer_of,
     job_parameters,
+    outcome_parameters,
     placement_parameters,
     solution_parameters,
     storable,
     storable_or_none,
     to_answer,
     to_job,
+    to_outcome,
     to_placement,
 )
-from reward_server.store.values import Accepted, JobState, Relative, SolutionDetail
+from reward_server.store.values import (
+    Accepted,
+    JobState,
+    KeptReward,
+    Relative,
+    SolutionDetail,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from sqlalchemy import Executable, Row
@@ -36,7 +44,7 @@ if TYPE_CHECKING:
 
     from reward_server.model import Placement, PlacementKey, Submission, Verdict
     from reward_server.store.paging import SolutionFilter
-    from reward_server.store.values import JobRow, Page, StoredAnswer
+    from reward_server.store.values import JobRow, OutcomeFilter, Page, StoredAnswer, StoredOutcome
 
 _DEEPEST_LINEAGE = 100
 _MOST_CHILDREN = 500
@@ -139,6 +147,7 @@ class Store:
             answer=to_answer(row),
             ancestors=_relatives(await self._rows(statements.ANCESTORS, depth)),
             children=_relatives(await self._rows(statements.CHILDREN, most)),
+            rewards=_rewards(await self._rows(statements.REWARDS, {"id": solution_id})),
         )
 
     async def solutions(self, wanted: SolutionFilter) -> Page:
@@ -148,6 +157,28 @@ class Store:
             RequestError: `invalid_request` when the limit or the cursor is not a valid one.
         """
         return to_page(await self._rows(select_page(wanted)), wanted)
+
+    async def count_outcomes(self, wanted: OutcomeFilter) -> int:
+        """Return how many solutions there are to rescore."""
+        row = await self._one(statements.COUNT_OUTCOMES, outcome_parameters(wanted))
+        return int(row.number)
+
+    async def outcomes(
+        self, wanted: OutcomeFilter, after: StoredOutcome | None, most: int
+    ) -> tuple[StoredOutcome, ...]:
+        """Return what the next solutions' rewards are made of, the oldest first."""
+        parameters = outcome_parameters(wanted) | {
+            "after_id": None if after is None else after.solution_id,
+            "after_time": None if after is None else after.created_at,
+            "most": most,
+        }
+        return tuple(map(to_outcome, await self._rows(statements.OUTCOMES, parameters)))
+
+    async def keep_rewards(self, scheme: str, version: int, values: Mapping[UUID, float]) -> None:
+        """Keep what solutions earn under another scheme, all of them or none."""
+        parameters = {"scheme": scheme, "scheme_version": version}
+        listed = {"solution_ids": list(values), "values": list(values.values())}
+        await self._rows(statements.KEEP_REWARDS, parameters | listed)
 
     async def placement(self, key: PlacementKey) -> Placement | None:
         """Return what a language model said of a program before."""
@@ -185,6 +216,12 @@ class Store:
         if row is None:
             raise InfrastructureError(ErrorKind.STORE_ERROR, "a stored job has disappeared")
         return row
+
+
+def _rewards(rows: Sequence[Row[Any]]) -> tuple[KeptReward, ...]:
+    return tuple(
+        KeptReward(row.scheme, row.scheme_version, row.value, row.created_at) for row in rows
+    )
 
 
 def _relatives(rows: Sequence[Row[Any]]) -> tuple[Relative, ...]:

@@ -11,7 +11,9 @@ from reward_server.errors import RequestError
 from reward_server.model import (
     Box,
     ErrorKind,
+    Execution,
     Failure,
+    Grade,
     Instrumentation,
     Marker,
     Milestone,
@@ -20,7 +22,13 @@ from reward_server.model import (
     Submission,
     Timings,
 )
-from reward_server.store.values import JobRow, JobState, SolutionSummary, StoredAnswer
+from reward_server.store.values import (
+    JobRow,
+    JobState,
+    SolutionSummary,
+    StoredAnswer,
+    StoredOutcome,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
 
     from reward_server.model import Verdict
+    from reward_server.store.values import OutcomeFilter
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -111,6 +120,7 @@ def _outcome(verdict: Verdict) -> dict[str, Any]:
         "valid": failure is None,
         "reward": verdict.reward.value,
         "scheme": verdict.reward.scheme,
+        "scheme_version": verdict.reward.version,
         "score": verdict.grade.score,
         "error_kind": None if failure is None else failure.kind.value,
         "error_message": None if failure is None else storable(failure.message),
@@ -176,6 +186,7 @@ def _common(row: Row[Any]) -> dict[str, Any]:
         "cpu_seconds": row.cpu_seconds,
         "data_digest": row.data_digest,
         "scheme": row.scheme,
+        "scheme_version": row.scheme_version,
         "medal": row.medal,
         "created_at": row.created_at,
     }
@@ -204,6 +215,36 @@ def to_answer(row: Row[Any]) -> StoredAnswer:
         pressure=row.pressure,
         contended=row.contended,
         attempt=row.attempt,
+    )
+
+
+def outcome_parameters(wanted: OutcomeFilter) -> dict[str, Any]:
+    """Return the parameters that choose outcomes."""
+    return {
+        "task_id": storable_or_none(wanted.task_id),
+        "run_id": storable_or_none(wanted.run_id),
+    }
+
+
+def to_outcome(row: Row[Any]) -> StoredOutcome:
+    """Read the columns of `solutions` that a reward is made of."""
+    failure = _failure(row)
+    execution = Execution(
+        box=Box(row.sandbox_kind, row.sandbox_image),
+        failure=failure,
+        milestones=tuple(map(Milestone, row.milestones)),
+        duration_seconds=row.duration_seconds,
+        cpu_seconds=row.cpu_seconds,
+    )
+    return StoredOutcome(
+        solution_id=row.id,
+        created_at=row.created_at,
+        task_id=row.task_id,
+        reward=row.reward,
+        higher_is_better=row.higher_is_better,
+        data_digest=row.data_digest,
+        execution=execution,
+        grade=Grade(row.score, failure),
     )
 
 
@@ -244,6 +285,7 @@ def answer_of(
         contended=execution.contended,
         data_digest=verdict.data_digest,
         scheme=verdict.reward.scheme,
+        scheme_version=verdict.reward.version,
         attempt=attempt,
         medal=verdict.medal,
         created_at=created_at,

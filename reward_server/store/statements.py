@@ -100,6 +100,41 @@ CHILDREN = text("""
     WHERE parent_id = :id AND id <> :id ORDER BY reward DESC, id DESC LIMIT :most
 """)
 
+# The oldest first, from the place of a solution on, so that lines added meanwhile come last.
+OUTCOMES = text("""
+    SELECT id, created_at, task_id, reward, score, higher_is_better, error_kind, error_message,
+        milestones, duration_seconds, cpu_seconds, sandbox_kind, sandbox_image, data_digest
+    FROM solutions
+    WHERE (CAST(:task_id AS text) IS NULL OR task_id = :task_id)
+        AND (CAST(:run_id AS text) IS NULL OR run_id = :run_id)
+        AND (CAST(:after_id AS uuid) IS NULL
+            OR (created_at, id) > (CAST(:after_time AS timestamptz), :after_id))
+    ORDER BY created_at, id LIMIT :most
+""")
+
+COUNT_OUTCOMES = text("""
+    SELECT count(*) AS number FROM solutions
+    WHERE (CAST(:task_id AS text) IS NULL OR task_id = :task_id)
+        AND (CAST(:run_id AS text) IS NULL OR run_id = :run_id)
+""")
+
+# A value that is there already stays untouched, its time too.
+KEEP_REWARDS = text("""
+    INSERT INTO rewards (solution_id, scheme, scheme_version, value)
+    SELECT solution_id, CAST(:scheme AS text), CAST(:scheme_version AS integer), value
+    FROM unnest(CAST(:solution_ids AS uuid[]), CAST(:values AS double precision[]))
+        AS found (solution_id, value)
+    ON CONFLICT (solution_id, scheme, scheme_version) DO UPDATE
+    SET value = excluded.value, created_at = now()
+    WHERE rewards.value <> excluded.value
+    RETURNING solution_id
+""")
+
+REWARDS = text("""
+    SELECT DISTINCT ON (scheme) scheme, scheme_version, value, created_at FROM rewards
+    WHERE solution_id = :id ORDER BY scheme, scheme_version DESC
+""")
+
 PING = text("SELECT 1")
 
 PLACEMENT = text("""

@@ -1,7 +1,8 @@
 """The tables of the store: jobs that were accepted, and the solutions they ended in.
 
 Beside them `placements` keeps what a language model said of a program, so that it is asked once;
-its `places` are line, column and milestone in turn.
+its `places` are line, column and milestone in turn. `rewards` keeps what solutions earn under
+other schemes than the one they were answered with; the answer's own reward never changes.
 
 What must never be false is a constraint here and not a habit of the code. `parent_id` points
 to a solution without a foreign key: a lineage may reach into a database that was pruned.
@@ -126,6 +127,7 @@ solutions = Table(
     Column("contended", Boolean, nullable=False, server_default=false()),
     Column("data_digest", Text, nullable=False),
     Column("scheme", Text, nullable=False),
+    Column("scheme_version", Integer, nullable=False, server_default="1"),
     Column("attempt", Integer, nullable=False),
     Column("medal", Text),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
@@ -144,6 +146,17 @@ Index(None, solutions.c.duration_seconds, solutions.c.id)
 Index(None, solutions.c.task_id, solutions.c.reward, solutions.c.id)
 Index(None, solutions.c.run_id, solutions.c.created_at, solutions.c.id)
 Index(None, solutions.c.parent_id, postgresql_where=solutions.c.parent_id.is_not(None))
+
+rewards = Table(
+    "rewards",
+    metadata,
+    Column("solution_id", Uuid, ForeignKey("solutions.id", ondelete="CASCADE"), primary_key=True),
+    Column("scheme", Text, primary_key=True),
+    Column("scheme_version", Integer, primary_key=True),
+    Column("value", Double, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    _finite("value"),
+)
 
 placements = Table(
     "placements",

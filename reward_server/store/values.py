@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
     from reward_server.model import (
         Box,
+        Execution,
         Failure,
+        Grade,
         Instrumentation,
         Milestone,
         PromptKind,
@@ -98,6 +100,7 @@ class StoredAnswer:
     contended: bool
     data_digest: str
     scheme: str
+    scheme_version: int
     attempt: int
     medal: str | None
     created_at: datetime
@@ -126,7 +129,40 @@ class SolutionSummary:
     cpu_seconds: float
     data_digest: str
     scheme: str
+    scheme_version: int
     medal: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeFilter:
+    """Whose outcomes are wanted: of one task, of one run, or all."""
+
+    task_id: str | None = None
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOutcome:
+    """What a reward is made of, without running anything again; `reward` is the answer's own."""
+
+    solution_id: UUID
+    created_at: datetime
+    task_id: str
+    reward: float
+    higher_is_better: bool
+    data_digest: str
+    execution: Execution
+    grade: Grade
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReward:
+    """What a solution earns under another scheme than the one it was answered with."""
+
+    scheme: str
+    scheme_version: int
+    value: float
     created_at: datetime
 
 
@@ -140,11 +176,15 @@ class Relative:
 
 @dataclass(frozen=True, slots=True)
 class SolutionDetail:
-    """A solution with its lineage: ancestors from the nearest on, children from the best on."""
+    """A solution with its lineage: ancestors from the nearest on, children from the best on.
+
+    `rewards` has the newest version of every scheme it was rescored by.
+    """
 
     answer: StoredAnswer
     ancestors: tuple[Relative, ...]
     children: tuple[Relative, ...]
+    rewards: tuple[KeptReward, ...]
 
 
 @dataclass(frozen=True, slots=True)

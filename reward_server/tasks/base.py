@@ -6,14 +6,21 @@ A task is a folder: `task.toml` (the card), `description.md`, `prepare.py`, `gra
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from reward_server.reward.base import Scale
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from reward_server.tasks.leaderboards import Board, Standing
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Source(StrEnum):
@@ -46,13 +53,13 @@ class TwinRows:
 class Thresholds:
     """What is known of the original leaderboard: its teams and the scores at some ranks."""
 
-    teams: int
-    best: float
-    gold: float
-    silver: float
-    bronze: float
-    median: float
-    worst: float
+    teams: Annotated[int, Field(ge=1)]
+    best: Finite
+    gold: Finite
+    silver: Finite
+    bronze: Finite
+    median: Finite
+    worst: Finite
 
 
 class TargetKind(StrEnum):
@@ -95,14 +102,31 @@ class Card:
     columns: tuple[str, ...]
     target: Target | None = None
     twin: TwinRows | None = None
+    baseline: float | None = None
     cores: Annotated[int, Field(ge=1)] = 1
     stall_seconds: Annotated[float, Field(ge=0.5, allow_inf_nan=False)] | None = None
     thresholds: Thresholds | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse a scale that is none: an endless baseline, marks that are not in order."""
+        if self.baseline is not None and not math.isfinite(self.baseline):
+            message = "baseline must be finite"
+            raise ValueError(message)
+        marks = self.thresholds
+        if marks is None:
+            return
+        scores = [marks.best, marks.gold, marks.silver, marks.bronze, marks.median, marks.worst]
+        if scores != sorted(scores, reverse=self.higher_is_better):
+            message = "thresholds must go from the best to the worst"
+            raise ValueError(message)
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task whose data is prepared and can be served."""
+    """A task whose data is prepared and can be served.
+
+    `sample_score` is what the sample submission scores on this data, where that is a number.
+    """
 
     card: Card
     description: str
@@ -111,14 +135,28 @@ class Task:
     answers: Path
     data_digest: str
     source: Source
+    sample_score: float | None = None
+    board: Board | None = None
+
+    @property
+    def scale(self) -> Scale:
+        """Return what a reward scheme may know of this task."""
+        marks = None if self.board is None else self.board.thresholds
+        zeros = (self.sample_score, self.card.baseline, None if marks is None else marks.worst)
+        return Scale(
+            higher_is_better=self.card.higher_is_better,
+            baseline=next((zero for zero in zeros if zero is not None), None),
+            gold=None if marks is None else marks.gold,
+            ranking=self.board,
+        )
+
+    def standing(self, score: float | None) -> Standing | None:
+        """Return where a score would have stood; only the original data can win a medal."""
+        if score is None or self.board is None:
+            return None
+        return self.board.standing(score, wins_medals=self.source is Source.RAW)
 
     def medal(self, score: float | None) -> str | None:
-        """Return the medal a score would have won; only the original data can win one."""
-        thresholds = self.card.thresholds
-        if score is None or thresholds is None or self.source is not Source.RAW:
-            return None
-        for name in ("gold", "silver", "bronze"):
-            bar = getattr(thresholds, name)
-            if score >= bar if self.card.higher_is_better else score <= bar:
-                return name
-        return None
+        """Return the medal a score would have won."""
+        standing = self.standing(score)
+        return None if standing is None else standing.medal

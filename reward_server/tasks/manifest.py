@@ -6,9 +6,9 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import datetime  # noqa: TC003 -- pydantic reads the fields' types
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from reward_server.errors import SetupError
 from reward_server.tasks.base import Source  # noqa: TC001 -- as above
@@ -30,7 +30,10 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What `manifest.json` says about the data beside it."""
+    """What `manifest.json` says about the data beside it.
+
+    `sample_score` is what the sample submission scores, where that is a number.
+    """
 
     format: int
     task_id: str
@@ -38,6 +41,7 @@ class Manifest:
     created: datetime
     data_digest: str
     files: dict[str, FileRecord]
+    sample_score: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
 
 _MANIFESTS = TypeAdapter(Manifest)

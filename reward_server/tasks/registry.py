@@ -11,20 +11,25 @@ from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
 from reward_server.tasks.base import Card, Task
 from reward_server.tasks.folders import find_folders, read_card
+from reward_server.tasks.leaderboards import FILE_NAME, find_board
 from reward_server.tasks.manifest import NAME, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from reward_server.tasks.leaderboards import Board, Standing
+
+_Version = tuple[int, int, int] | None
+
 
 class Registry:
-    """Looks tasks up by id; data that is prepared anew is noticed by its manifest."""
+    """Looks tasks up by id; new data is noticed by its manifest, a new leaderboard by its file."""
 
     def __init__(self, data_dir: Path, folders: Iterable[Path] = ()) -> None:
         self._data_dir = data_dir
         self._folders = find_folders(folders)
-        self._loaded: dict[str, tuple[tuple[int, int], Task]] = {}
+        self._loaded: dict[str, tuple[tuple[_Version, ...], Task]] = {}
         self._cards = {task_id: read_card(path) for task_id, path in self._folders.items()}
 
     def cards(self) -> tuple[Card, ...]:
@@ -47,15 +52,14 @@ class Registry:
 
         Raises:
             RequestError: `unknown_task` when it is not known or not prepared.
-            SetupError: when its manifest is damaged.
+            SetupError: when its manifest or its leaderboard is damaged.
         """
         self.folder(task_id)
-        try:
-            status = (self._prepared(task_id) / NAME).stat()
-        except FileNotFoundError:
+        read = (self._prepared(task_id) / NAME, *self._board_files(task_id))
+        version = tuple(map(_version, read))
+        if version[0] is None:
             message = "the task is known but not prepared on this server"
-            raise RequestError(ErrorKind.UNKNOWN_TASK, message) from None
-        version = status.st_ino, status.st_mtime_ns
+            raise RequestError(ErrorKind.UNKNOWN_TASK, message)
         if task_id not in self._loaded or self._loaded[task_id][0] != version:
             self._loaded[task_id] = version, self._load(task_id)
         return self._loaded[task_id][1]
@@ -71,7 +75,25 @@ class Registry:
             answers=prepared / "private" / card.answers,
             data_digest=manifest.data_digest,
             source=manifest.source,
+            sample_score=manifest.sample_score,
+            board=self.board(task_id),
         )
+
+    def board(self, task_id: str) -> Board | None:
+        """Return what the scores of a known task are ranked on, prepared or not.
+
+        Raises:
+            SetupError: when its leaderboard is damaged.
+        """
+        return find_board(self._cards[task_id], self._board_files(task_id))
+
+    def standing(self, task_id: str, data_digest: str, score: float | None) -> Standing | None:
+        """Return where a score on this data would have stood; none if the data is not ours."""
+        try:
+            task = self.get(task_id)
+        except RequestError:
+            return None
+        return task.standing(score) if task.data_digest == data_digest else None
 
     def prepared(self) -> tuple[Task, ...]:
         """Return every task that can be served."""
@@ -85,3 +107,14 @@ class Registry:
 
     def _prepared(self, task_id: str) -> Path:
         return self._data_dir / task_id / "prepared"
+
+    def _board_files(self, task_id: str) -> tuple[Path, Path]:
+        return self._data_dir / task_id / FILE_NAME, self._folders[task_id] / FILE_NAME
+
+
+def _version(path: Path) -> _Version:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size

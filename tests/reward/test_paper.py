@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_server.model import Blame, Box, ErrorKind, Execution, Failure, Grade, Milestone
+from reward_server.reward.base import Scale
 from reward_server.reward.paper import PaperScheme
 
 SCHEME = PaperScheme()
@@ -29,7 +30,7 @@ def reward(
 ) -> float:
     failure = None if kind is None else Failure(kind, "")
     execution = Execution(BOX, failure, reached)
-    return scheme.reward(execution, Grade(score, failure), higher_is_better=higher).value
+    return scheme.reward(execution, Grade(score, failure), Scale(higher)).value
 
 
 @given(scores, milestones, directions)

@@ -55,7 +55,7 @@ def verdict(
             contended=True,
         ),
         grade=Grade(score=0.8 if failure is None else None, failure=failure),
-        reward=Reward(reward, "paper"),
+        reward=Reward(reward, "paper", 1),
         timings=TIMINGS,
         higher_is_better=True,
         data_digest="d1",

@@ -185,7 +185,8 @@ def test_the_manifest_stays_out_of_public(tmp_path: Path) -> None:
         "train.csv",
     ]
     manifest = json.loads((tmp_path / SPOOKY / "prepared" / "manifest.json").read_text())
-    assert sorted(manifest) == ["created", "data_digest", "files", "format", "source", "task_id"]
+    names = ["created", "data_digest", "files", "format", "sample_score", "source", "task_id"]
+    assert sorted(manifest) == names
 
 
 def change(path: Path) -> None:
