@@ -111,6 +111,7 @@ class Task:
     answers: Path
     data_digest: str
     source: Source
+    leaderboard: Path | None = None
 
     def medal(self, score: float | None) -> str | None:
         """Return the medal a score would have won; only the original data can win one."""
