@@ -13,11 +13,12 @@ from rich.table import Table
 
 from reward_server.errors import RequestError, SetupError
 from reward_server.grade.process import grade_cases, grade_file
-from reward_server.settings import Settings, load_settings
+from reward_server.settings import PREFIX, Settings, load_settings
 from reward_server.tasks.base import TwinSize  # noqa: TC001 -- typer reads the options' types
 from reward_server.tasks.inspection import check_competition, check_task
 from reward_server.tasks.preparation import prepare_task
 from reward_server.tasks.registry import Refused
+from reward_server.tasks.template import write_task
 from reward_server.wiring import make_registry
 
 if TYPE_CHECKING:
@@ -98,6 +99,24 @@ def prepare(  # noqa: PLR0913, PLR0917 - one option a part of the question
                 progress=lambda text, status=status: status.update(escape(text)),  # type: ignore[misc]
             )
         err.print(f"[green]prepared[/] {name}")
+
+
+@tasks_app.command()
+def new(
+    task_id: Annotated[str, typer.Argument(help="Lower-case words joined by hyphens.")],
+    directory: Annotated[Path | None, typer.Option(help="Where the folder is made.")] = None,
+) -> None:
+    """Write the folder of a new task that works at once, to be made your own."""
+    folders = load_settings().task_folders
+    place = directory or next(iter(folders), Path("tasks"))
+    folder = write_task(task_id, place)
+    out.print(f"[green]written[/] {escape(str(folder))}: its README.md says what to change")
+    if place.absolute() not in {path.absolute() for path in folders}:
+        known = json.dumps([*map(str, folders), str(place.absolute())])
+        out.print(f"export {PREFIX}TASK_FOLDERS='{escape(known)}'", soft_wrap=True)
+    out.print(
+        f"reward-server tasks prepare {task_id} --twin && reward-server tasks check {task_id}"
+    )
 
 
 @tasks_app.command()
