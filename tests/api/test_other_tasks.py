@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +10,14 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from rich.console import Console
+from typer.testing import CliRunner
 
+from reward_server import cli_tasks
 from reward_server.tasks.preparation import prepare_task
 from reward_server.tasks.template import write_task
 from tests import competitions as made
-from tests.conftest import COMMAND, ROOT, start_server, stop_server
+from tests.conftest import ROOT, start_server, stop_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,18 +61,19 @@ def other(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ht
     assert "pointed-at is not served: its direction is not known" in log.read_text()
 
 
-def run(place: Place, *arguments: object, status: int = 0) -> str:
-    done = subprocess.run(
-        [COMMAND, *map(str, arguments), "--data-dir", place.root / "ours"],
-        env={**os.environ, **place.settings, "COLUMNS": "300"},
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
+@pytest.fixture
+def here(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    for name, value in place.settings.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("REWARD_SERVER_DATA_DIR", str(place.root / "ours"))
+    monkeypatch.setattr(cli_tasks, "out", Console(width=300))
+    return place
+
+
+def run(*arguments: object, status: int = 0) -> str:
+    done = CliRunner().invoke(cli_tasks.tasks_app, [*map(str, arguments)])
+    assert done.exit_code == status, done.output
+    return f"{done.output}{done.exception or ''}"
 
 
 def write_submission(text: str) -> str:
@@ -156,30 +158,30 @@ def test_data_that_is_prepared_while_the_server_runs_is_served(
         (place.root / "data" / task_id).rename(place.root / "unused")
 
 
-def test_the_command_line_knows_them_too(place: Place) -> None:
-    listed = run(place, "tasks", "list")
+def test_the_command_line_knows_them_too(here: Place) -> None:
+    listed = run("list")
     assert all(task_id in listed for task_id in (NEW, made.FRUIT, made.RIVER))
     assert "not served pointed-at: its direction is not known" in listed
     assert "not served random-acts-of-pizza: the id is that of the task in" in listed
-    sample = place.root / "data" / made.FRUIT / "prepared" / "public" / "sample_submission.csv"
-    graded = run(place, "tasks", "grade", made.FRUIT, "--submission", sample, "--json")
+    sample = here.root / "data" / made.FRUIT / "prepared" / "public" / "sample_submission.csv"
+    graded = run("grade", made.FRUIT, "--submission", sample, "--json")
     assert json.loads(graded) == {"valid": True, "score": 0.75, "error": None}
-    assert "ok" in run(place, "tasks", "check", made.RIVER)
-    assert "the grader fails" in run(place, "tasks", "check", made.SCALES, status=1)
-    assert "Git LFS" in run(place, "tasks", "check", made.POINTED, status=1)
-    refused = run(place, "tasks", "prepare", made.RIVER, "--twin", status=1)
-    assert "mlebench prepare -c river-levels" in refused
 
 
+@pytest.mark.usefixtures("here")
+def test_the_command_line_says_what_is_wrong() -> None:
+    assert "ok" in run("check", made.RIVER)
+    assert "the grader fails" in run("check", made.SCALES, status=1)
+    assert "Git LFS" in run("check", made.POINTED, status=1)
+    assert "mlebench prepare -c river-levels" in run("prepare", made.RIVER, "--twin", status=1)
+
+
+@pytest.mark.usefixtures("here")
 def test_a_new_task_is_written_by_the_command_line(tmp_path: Path) -> None:
-    environment = {**os.environ, "COLUMNS": "300"}
-    command = [COMMAND, "tasks", "new", "brand-new", "--directory", tmp_path]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert f"REWARD_SERVER_TASK_FOLDERS='[\"{tmp_path}\"]'" in done.stdout
+    said = run("new", "brand-new", "--directory", tmp_path)
+    assert f'/tasks", "{tmp_path}"]' in said
     assert (tmp_path / "brand_new" / "task.toml").is_file()
-    again = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert again.returncode == 1
-    assert "already" in again.stderr
+    assert "already" in run("new", "brand-new", "--directory", tmp_path, status=1)
 
 
 def test_nothing_was_left_where_the_server_runs() -> None:
