@@ -17,6 +17,7 @@ from reward_server.tasks.mlebench import (
     read_directions,
 )
 from reward_server.tasks.registry import Refused, Registry
+from reward_server.wiring import make_sandbox
 from tests import competitions as made
 
 if TYPE_CHECKING:
@@ -256,3 +257,14 @@ def test_it_is_off_unless_something_of_it_is_set(
     chosen = load_settings().mlebench
     assert chosen is not None
     assert chosen.data_dir == tmp_path / "mle-bench" / "data"
+
+
+def test_a_server_in_a_container_mounts_only_what_is_below_its_data(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("REWARD_SERVER_SANDBOX__KIND", "docker")
+    monkeypatch.setenv("REWARD_SERVER_SANDBOX__HOST_DATA_DIR", "/srv/data")
+    monkeypatch.setenv("REWARD_SERVER_MLEBENCH__DATA_DIR", str(tmp_path / "ours" / "mle-bench"))
+    make_sandbox(load_settings(data_dir=tmp_path / "ours"))
+    with pytest.raises(SetupError, match="is not below"):
+        make_sandbox(load_settings(data_dir=tmp_path / "others"))
