@@ -24,8 +24,7 @@ from reward_server.settings import (
     load_settings,
 )
 from reward_server.store.values import OutcomeFilter
-from reward_server.tasks.registry import Registry
-from reward_server.wiring import make_scheme, open_store
+from reward_server.wiring import make_registry, make_scheme, open_store
 
 if TYPE_CHECKING:
     from reward_server.rescoring import TaskTally
@@ -80,7 +79,7 @@ def _numbers(settings: Settings, scheme: SchemeName) -> RewardSettings:
 
 
 async def _rescore(settings: Settings, scheme: Scheme, wanted: OutcomeFilter) -> Tallies:
-    registry = Registry(settings.data_dir, settings.task_folders)
+    registry = make_registry(settings)
     tallies: Tallies = {}
     async with open_store(settings) as store:
         number = await store.count_outcomes(wanted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -14,11 +14,17 @@ from rich.table import Table
 
 from reward_server.errors import RequestError, SetupError
 from reward_server.grade.process import grade_cases, grade_file
-from reward_server.settings import Settings, load_settings
+from reward_server.settings import PREFIX, Settings, load_settings
 from reward_server.tasks.base import Source, TwinSize
-from reward_server.tasks.inspection import check_task
+from reward_server.tasks.inspection import check_competition, check_task
 from reward_server.tasks.preparation import prepare_task
-from reward_server.tasks.registry import Registry
+from reward_server.tasks.registry import Refused
+from reward_server.tasks.template import write_task
+from reward_server.wiring import make_registry
+
+if TYPE_CHECKING:
+    from reward_server.tasks.base import Task
+    from reward_server.tasks.registry import Registry
 
 tasks_app = typer.Typer(help="Prepare, check and grade tasks.", no_args_is_help=True)
 out = Console()
@@ -30,7 +36,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def _open(data_dir: Path | None) -> tuple[Settings, Registry]:
     settings = load_settings(data_dir=data_dir)
-    return settings, Registry(settings.data_dir, settings.task_folders)
+    return settings, make_registry(settings)
 
 
 def _is_prepared(registry: Registry, task_id: str) -> bool:
@@ -43,16 +49,26 @@ def list_tasks(data_dir: DataDir = None) -> None:
     _, registry = _open(data_dir)
     prepared = {task.card.id: task for task in registry.prepared()}
     table = Table("task", "metric", "better", "data", "digest")
-    for card in registry.cards():
+    cards = {card.id: card for card in registry.cards()}
+    for card in (cards | {task_id: task.card for task_id, task in prepared.items()}).values():
         task = prepared.get(card.id)
+        is_borrowed = registry.is_competition(card.id)
         table.add_row(
             card.id,
             card.metric,
             "higher" if card.higher_is_better else "lower",
-            task.source.value if task else "[dim]not prepared[/]",
+            _origin(task, is_borrowed=is_borrowed),
             task.data_digest[:12] if task else "",
         )
     out.print(table)
+    for refused in registry.refused():
+        out.print(f"[yellow]not served[/] {refused.task_id}: {escape(refused.reason)}")
+
+
+def _origin(task: Task | None, *, is_borrowed: bool) -> str:
+    if task is None:
+        return "[dim]not prepared[/]"
+    return "MLE-bench" if is_borrowed else task.source.value
 
 
 @tasks_app.command()
@@ -71,6 +87,9 @@ def prepare(  # noqa: PLR0913, PLR0917 - one option a part of the question
         raise typer.BadParameter("give a task, or --missing with --twin")  # noqa: TRY003, EM101
     settings, registry = _open(data_dir)
     names = [card.id for card in registry.cards() if not _is_prepared(registry, card.id)]
+    if task_id is not None and registry.is_competition(task_id):
+        message = f"{task_id} is MLE-bench's to prepare: mlebench prepare -c {task_id}"
+        raise SetupError(message)
     for name in names if task_id is None else [task_id]:
         with err.status(f"preparing {name}") as status:
             prepare_task(
@@ -84,10 +103,32 @@ def prepare(  # noqa: PLR0913, PLR0917 - one option a part of the question
 
 
 @tasks_app.command()
+def new(
+    task_id: Annotated[str, typer.Argument(help="Lower-case words joined by hyphens.")],
+    directory: Annotated[Path | None, typer.Option(help="Where the folder is made.")] = None,
+) -> None:
+    """Write the folder of a new task that works at once, to be made your own."""
+    folders = load_settings().task_folders
+    place = directory or next(iter(folders), Path("tasks"))
+    folder = write_task(task_id, place)
+    out.print(f"[green]written[/] {escape(str(folder))}: its README.md says what to change")
+    if place.absolute() not in {path.absolute() for path in folders}:
+        known = json.dumps([*map(str, folders), str(place.absolute())])
+        out.print(f"export {PREFIX}TASK_FOLDERS='{escape(known)}'", soft_wrap=True)
+    out.print(
+        f"reward-server tasks prepare {task_id} --twin && reward-server tasks check {task_id}"
+    )
+
+
+@tasks_app.command()
 def check(task_id: str, data_dir: DataDir = None) -> None:
     """Verify a task's data: checksums, files, sample submission, leaks."""
     settings, registry = _open(data_dir)
-    problems = check_task(registry.folder(task_id), settings.data_dir)
+    if registry.is_competition(task_id):
+        found = registry.look_at(task_id)
+        problems = (found.reason,) if isinstance(found, Refused) else check_competition(found)
+    else:
+        problems = check_task(registry.folder(task_id), settings.data_dir)
     for problem in problems:
         out.print(f"[red]problem[/] {escape(problem)}")
     if problems:

@@ -20,8 +20,7 @@ from reward_server.sandbox.docker_posture import refuse_odd_path
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.settings import PREFIX, BubblewrapSettings, DockerSettings, LmSettings
 from reward_server.store.engine import parse_database_url
-from reward_server.tasks.registry import Registry
-from reward_server.wiring import make_endpoint, make_scheme
+from reward_server.wiring import make_endpoint, make_registry, make_scheme
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,7 +52,13 @@ def look(settings: Settings) -> list[Finding]:
         "address": _address,
     }
     findings = [_finding(name, check, settings) for name, check in looks.items()]
-    return [*findings, *_sandbox_findings(settings), *_slots(settings), *_language_model(settings)]
+    return [
+        *findings,
+        *_competitions(settings),
+        *_sandbox_findings(settings),
+        *_slots(settings),
+        *_language_model(settings),
+    ]
 
 
 def _sandbox_looks(settings: Settings) -> dict[str, Callable[[Settings], str]]:
@@ -141,17 +146,25 @@ def _data_dir(settings: Settings) -> str:
 
 
 def _tasks(settings: Settings) -> str:
-    prepared = Registry(settings.data_dir, settings.task_folders).prepared()
+    prepared = make_registry(settings).prepared()
     if not prepared:
         message = "none is prepared: reward-server tasks prepare --missing --twin"
         raise OSError(message)
     return ", ".join(task.card.id for task in prepared)
 
 
+def _competitions(settings: Settings) -> Iterator[Finding]:
+    """Say which of MLE-bench's competitions are there and why they are not served."""
+    with contextlib.suppress(RewardServerError):  # said already
+        for refused in make_registry(settings).refused():
+            text = f"{refused.task_id} is not served: {refused.reason}"
+            yield Finding("MLE-bench", is_met=True, detail=text, is_warning=True)
+
+
 def _memory(settings: Settings) -> str:
     """Refuse a task that the budget could never hold, here and not when its programs come."""
     budget, most = settings.memory_budget, settings.limits.memory_bytes
-    for task in Registry(settings.data_dir, settings.task_folders).prepared():
+    for task in make_registry(settings).prepared():
         wanted = min(task.card.memory_bytes, most)
         if wanted > budget:
             message = (
@@ -167,7 +180,7 @@ def _reward(settings: Settings) -> str:
     scheme = make_scheme(settings.reward)
     if not scheme.needs_scale:
         return scheme.name
-    tasks = Registry(settings.data_dir, settings.task_folders).prepared()
+    tasks = make_registry(settings).prepared()
     lacking = {
         "no leaderboard": [task.card.id for task in tasks if task.board is None],
         "no score of the sample": [task.card.id for task in tasks if task.sample_score is None],

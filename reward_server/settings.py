@@ -150,6 +150,26 @@ class LimitSettings(_Part):
     cores: Annotated[int, Field(ge=1, le=1024)] = 1024
 
 
+def _mlebench_data_dir() -> Path:
+    """Return where MLE-bench prepares data unless it is told otherwise."""
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "mle-bench" / "data"
+
+
+class MlebenchSettings(_Part):
+    """MLE-bench's competitions as tasks; setting any of these turns them on.
+
+    `package` is the folder of `mlebench` where it is not installed beside the server,
+    `directions` a TOML file for competitions whose leaderboard does not tell (`id = "lower"`).
+    """
+
+    data_dir: Path = Field(default_factory=_mlebench_data_dir)
+    package: Path | None = None
+    directions: Path | None = None
+    wall_seconds: Annotated[float, Field(gt=0, le=86_400)] = 3600.0
+    memory_bytes: Annotated[int, Field(ge=64 << 20, le=4096 * _GIB)] = 4 * _GIB
+
+
 class PaperSettings(_Part):
     """The `paper` scheme's numbers."""
 
@@ -223,6 +243,7 @@ class Settings(BaseSettings):
     grade: GradeSettings = GradeSettings()
     limits: LimitSettings = LimitSettings()
     reward: RewardSettings = PaperSettings()
+    mlebench: MlebenchSettings | None = None
 
     @property
     def slots(self) -> int:

@@ -37,6 +37,7 @@ from reward_server.settings import (
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
 from reward_server.store.queries import Store
+from reward_server.tasks.mlebench import Allowance, Competitions, find_competitions, read_directions
 from reward_server.tasks.registry import Registry
 
 if TYPE_CHECKING:
@@ -60,13 +61,31 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(settings))
-        registry = Registry(settings.data_dir, settings.task_folders)
+        registry = make_registry(settings)
         chosen = settings.instrument
         endpoint = make_endpoint(chosen) if isinstance(chosen, LmSettings) else None
         rooms = await _open_rooms(settings, store, registry, endpoint, stack)
         runner = JobRunner(rooms, store, registry, settings.queue_limit, settings.max_attempts)
         await stack.enter_async_context(runner)
         yield Services(settings, runner, store, registry, lambda: _describe_lm(endpoint))
+
+
+def make_registry(settings: Settings) -> Registry:
+    """Return the tasks of the settings: those of folders, and MLE-bench's where it is asked for.
+
+    Raises:
+        SetupError: when a card is wrong, or MLE-bench is asked for and not there.
+    """
+    chosen = settings.mlebench
+    if chosen is None:
+        return Registry(settings.data_dir, settings.task_folders)
+    competitions = Competitions(
+        find_competitions(chosen.package),
+        chosen.data_dir,
+        Allowance(chosen.wall_seconds, chosen.memory_bytes),
+        read_directions(chosen.directions),
+    )
+    return Registry(settings.data_dir, settings.task_folders, competitions)
 
 
 @asynccontextmanager
@@ -202,7 +221,8 @@ def _make_docker(settings: Settings, chosen: DockerSettings) -> Sandbox:
     except ModuleNotFoundError as error:
         message = "the docker sandbox needs its library: pip install 'reward-server[docker]'"
         raise SetupError(message) from error
-    refuse_odd_path(_on_the_host(settings.data_dir, settings.data_dir, chosen.host_data_dir))
+    for folder in data_dirs(settings):
+        refuse_odd_path(_on_the_host(folder, settings.data_dir, chosen.host_data_dir))
     return DockerSandbox(
         chosen.image,
         make_capacity(settings),
@@ -217,9 +237,20 @@ def _make_docker(settings: Settings, chosen: DockerSettings) -> Sandbox:
 
 def _on_the_host(folder: Path, data_dir: Path, host_data_dir: Path | None) -> Path:
     """Return where the engine finds a folder of ours; it may live outside our own container."""
+    folder, data_dir = folder.absolute(), data_dir.absolute()
     if host_data_dir is None:
-        return folder.absolute()
-    return host_data_dir / folder.absolute().relative_to(data_dir.absolute())
+        return folder
+    if not folder.is_relative_to(data_dir):
+        message = f"{folder} is not below {data_dir}: a server in a container can mount no other"
+        raise SetupError(message)
+    return host_data_dir / folder.relative_to(data_dir)
+
+
+def data_dirs(settings: Settings) -> tuple[Path, ...]:
+    """Return every directory that public data is shown to programs from."""
+    if settings.mlebench is None:
+        return (settings.data_dir,)
+    return settings.data_dir, settings.mlebench.data_dir
 
 
 def make_capacity(settings: Settings) -> Capacity:

@@ -8,6 +8,7 @@ whose fault it was.
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import importlib
 import json
@@ -43,10 +44,26 @@ def main() -> None:
     scoring.warm_up()
     gc.collect()
     gc.freeze()
-    children.serve(lambda question, blob: _ask_fork(scoring, question, blob), _OWN_MEMORY_BYTES)
+    children.serve(lambda question, blob: _answer(scoring, question, blob), _OWN_MEMORY_BYTES)
 
 
-def _ask_fork(scoring: ModuleType, question: children.Message, blob: bytes) -> children.Message:
+def _answer(scoring: ModuleType, question: children.Message, blob: bytes) -> children.Message:
+    """Ask a fork; where it leaves in doubt whose fault its end was, ask another about a control."""
+    began = time.monotonic()
+    answer = _ask_fork(scoring, question, blob)
+    if answer["outcome"] != "doubt":
+        return answer
+    left = question["wall_seconds"] - (time.monotonic() - began)
+    control = _ask_fork(scoring, {**question, "wall_seconds": left}, None)
+    if control["outcome"] == "passed":
+        return {"outcome": "invalid"}
+    detail = f"{answer['detail']}\nand on the control: {control.get('detail')}"
+    return {"outcome": "error", "detail": detail}
+
+
+def _ask_fork(
+    scoring: ModuleType, question: children.Message, blob: bytes | None
+) -> children.Message:
     reading, writing = os.pipe()
     parent = os.getpid()
     pid = os.fork()
@@ -87,22 +104,27 @@ def _judge(said: list[str], status: int, *, in_time: bool) -> children.Message:
     if last == "submission" and in_time:
         return {"outcome": "invalid"}
     reason = f"wait status {status}" if in_time else "out of time"
-    return {"outcome": "error", "detail": f"grading ended in phase {last}: {reason}"}
+    outcome = "doubt" if last == "grader" and in_time else "error"
+    return {"outcome": outcome, "detail": f"grading ended in phase {last}: {reason}"}
 
 
 def _run_fork(
-    scoring: ModuleType, question: children.Message, blob: bytes, writing: int, parent: int
+    scoring: ModuleType,
+    question: children.Message,
+    blob: bytes | None,
+    writing: int,
+    parent: int,
 ) -> NoReturn:
     gc.disable()
     try:
         _confine(question, parent)
-        answer = scoring.score_submission(
-            Path(question["folder"]),
-            Path(question["answers"]),
-            blob,
-            question["file_bytes"],
-            lambda phase: _say(writing, str(phase)),
-        )
+        folder, answers = Path(question["folder"]), Path(question["answers"])
+        if blob is None:
+            answer = scoring.score_control(folder, answers)
+        else:
+            file_bytes = question["file_bytes"]
+            enter = functools.partial(_say, writing)
+            answer = scoring.score_submission(folder, answers, blob, file_bytes, enter)
         _say(writing, json.dumps(answer))
     except BaseException:  # noqa: BLE001 -- the fork must never return into its parent's loop
         detail = traceback.format_exc()[-_DETAIL_CHARACTERS:]

@@ -1,35 +1,30 @@
 """One submission, one score: what happens inside the grading process after the fork.
 
-The phases tell whose fault an end is: in `SUBMISSION` it is the program's, in every other
-phase it is ours. Importing this module loads pandas and scikit-learn, once, before any fork.
+Importing this module loads pandas and scikit-learn, once, before any fork. Competitions of
+MLE-bench are graded by `competition`.
 """
 
 from __future__ import annotations
 
 import math
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reward_server.grade import metrics
+from reward_server.grade.competition import score_competition, score_control
+from reward_server.grade.phases import Phase
 from reward_server.grade.table import Caps, read_table
+from reward_server.tasks.competition import is_competition
 from reward_server.tasks.modules import load_module
 from reward_server.tasks.tables import parse_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-Answer = dict[str, Any]
+    from reward_server.grade.phases import Answer, Enter
 
-
-class Phase(StrEnum):
-    """How far the grading of one submission has come."""
-
-    ANSWERS = "answers"
-    SUBMISSION = "submission"
-    METRIC = "metric"
+__all__ = ["score_control", "score_submission", "warm_up"]
 
 
 def warm_up() -> None:
@@ -40,9 +35,11 @@ def warm_up() -> None:
 
 
 def score_submission(
-    folder: Path, answers: Path, submission: bytes, file_bytes: int, enter: Callable[[Phase], None]
+    folder: Path, answers: Path, submission: bytes, file_bytes: int, enter: Enter
 ) -> Answer:
     """Grade the bytes against the answers, announcing each phase before it begins."""
+    if is_competition(folder):
+        return score_competition(folder, answers, submission, file_bytes, enter)
     enter(Phase.ANSWERS)
     task = load_module(folder / "grade.py", "align", "score")
     raw_answers = answers.read_bytes()

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from reward_server.errors import SetupError
 from reward_server.tasks.base import Card
+from reward_server.tasks.installed import installed_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,21 +40,28 @@ def read_card(folder: Path) -> Card:
     except ValidationError as error:
         message = f"{path}: {_describe(error)}"
         raise SetupError(message) from error
-    if not _ID.fullmatch(card.id):
+    if not is_task_id(card.id):
         message = f"{path}: id must be lower-case words joined by hyphens"
         raise SetupError(message)
     return card
 
 
+def is_task_id(text: str) -> bool:
+    """Tell whether a text may be the id of a task."""
+    return _ID.fullmatch(text) is not None
+
+
 def find_folders(directories: Iterable[Path] = ()) -> dict[str, Path]:
-    """Return the built-in task folders and those directly below the directories, by task id.
+    """Return the task folders by id: built-in ones, installed ones and those of the directories.
+
+    A directory is a task folder itself, or task folders lie directly below it.
 
     Raises:
-        SetupError: when a card is wrong or an id stands twice.
+        SetupError: when a card is wrong, an id stands twice or a package offers no task.
     """
     found: dict[str, Path] = {}
-    for directory in (BUILT_IN, *directories):
-        for path in sorted(directory.glob("*/task.toml")):
+    for directory in (BUILT_IN, *installed_folders(), *directories):
+        for path in (*directory.glob("task.toml"), *sorted(directory.glob("*/task.toml"))):
             task_id = read_card(path.parent).id
             if task_id in found:
                 message = f"the task {task_id} is both in {found[task_id]} and in {path.parent}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from reward_server.errors import InfrastructureError
 from reward_server.grade.process import grade_file
+from reward_server.tasks.competition import read_competition
 from reward_server.tasks.folders import read_card
 from reward_server.tasks.leaks import find_leaks
 from reward_server.tasks.manifest import digest_files, read_manifest, record_files
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from reward_server.tasks.base import Card
+    from reward_server.tasks.base import Card, Task
 
 
 def check_task(folder: Path, data_dir: Path) -> tuple[str, ...]:
@@ -35,6 +36,20 @@ def check_task(folder: Path, data_dir: Path) -> tuple[str, ...]:
         *_ungradable_sample(folder, prepared / "public" / card.sample_submission, answers),
         *(f"leak in {leak.place}: {leak.reason}" for leak in leaks),
     )
+
+
+def check_competition(task: Task) -> tuple[str, ...]:
+    """Return what is wrong with a competition of MLE-bench: whether its own grader works here.
+
+    The sample submission of some has no score, so the gold one will do.
+    """
+    problems: list[str] = []
+    for control in read_competition(task.folder).controls(task.answers):
+        found = tuple(_ungradable_sample(task.folder, control, task.answers))
+        if not found:
+            return ()
+        problems.extend(f"{control.name}: {problem}" for problem in found)
+    return tuple(problems)
 
 
 def _changed_files(prepared: Path) -> Iterator[str]:

@@ -1,39 +1,57 @@
 """The tasks this server knows, and those whose data it can serve.
 
-An id that a client sends is a key of a dictionary and never a part of a path.
+Tasks with a folder of ours come first; a competition of MLE-bench is one more if its id is
+free. An id that a client sends is a key of a dictionary and never a part of a path.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reward_server.errors import RequestError
+from reward_server.errors import RequestError, SetupError
 from reward_server.model import ErrorKind
 from reward_server.tasks.base import Card, Task
 from reward_server.tasks.folders import find_folders, read_card
 from reward_server.tasks.leaderboards import FILE_NAME, find_board
 from reward_server.tasks.manifest import NAME, read_manifest
+from reward_server.tasks.mlebench import NO_COMPETITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from reward_server.tasks.leaderboards import Board, Standing
+    from reward_server.tasks.mlebench import Competitions
 
 _Version = tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A competition that has data and is not served."""
+
+    task_id: str
+    reason: str
 
 
 class Registry:
     """Looks tasks up by id; new data is noticed by its manifest, a new leaderboard by its file."""
 
-    def __init__(self, data_dir: Path, folders: Iterable[Path] = ()) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        folders: Iterable[Path] = (),
+        competitions: Competitions | None = None,
+    ) -> None:
         self._data_dir = data_dir
+        self._competitions = competitions or NO_COMPETITIONS
         self._folders = find_folders(folders)
         self._loaded: dict[str, tuple[tuple[_Version, ...], Task]] = {}
         self._cards = {task_id: read_card(path) for task_id, path in self._folders.items()}
 
     def cards(self) -> tuple[Card, ...]:
-        """Return the card of every known task, prepared or not."""
+        """Return the card of every known task that is no competition, prepared or not."""
         return tuple(self._cards[task_id] for task_id in sorted(self._cards))
 
     def folder(self, task_id: str) -> Path:
@@ -42,6 +60,8 @@ class Registry:
         Raises:
             RequestError: `unknown_task`.
         """
+        if self.is_competition(task_id):
+            return self._competitions.folders[task_id]
         if task_id not in self._folders:
             message = "there is no such task"
             raise RequestError(ErrorKind.UNKNOWN_TASK, message)
@@ -55,6 +75,8 @@ class Registry:
             SetupError: when its manifest or its leaderboard is damaged.
         """
         self.folder(task_id)
+        if self.is_competition(task_id):
+            return self._get_competition(task_id)
         read = (self._prepared(task_id) / NAME, *self._board_files(task_id))
         version = tuple(map(_version, read))
         if version[0] is None:
@@ -85,6 +107,8 @@ class Registry:
         Raises:
             SetupError: when its leaderboard is damaged.
         """
+        if self.is_competition(task_id):
+            return self.get(task_id).board
         return find_board(self._cards[task_id], self._board_files(task_id))
 
     def standing(self, task_id: str, data_digest: str, score: float | None) -> Standing | None:
@@ -98,12 +122,41 @@ class Registry:
     def prepared(self) -> tuple[Task, ...]:
         """Return every task that can be served."""
         ready = (i for i in sorted(self._cards) if (self._prepared(i) / NAME).is_file())
-        return tuple(self.get(task_id) for task_id in ready)
+        served = (task for task in self._looked_at() if isinstance(task, Task))
+        return (*(self.get(task_id) for task_id in ready), *served)
 
     def public_folders(self) -> tuple[Path, ...]:
         """Return the folders that programs of prepared tasks see."""
-        folders = (self._prepared(task_id) / "public" for task_id in sorted(self._cards))
+        folders = [self._prepared(task_id) / "public" for task_id in sorted(self._cards)]
+        folders += [task.public for task in self._looked_at() if isinstance(task, Task)]
         return tuple(folder for folder in folders if folder.is_dir())
+
+    def refused(self) -> tuple[Refused, ...]:
+        """Return the competitions that have data and are not served, with the reasons."""
+        return tuple(found for found in self._looked_at() if isinstance(found, Refused))
+
+    def is_competition(self, task_id: str) -> bool:
+        """Tell whether an id is that of a competition of MLE-bench and of nothing else."""
+        return task_id in self._competitions.folders and task_id not in self._folders
+
+    def _get_competition(self, task_id: str) -> Task:
+        found = self.look_at(task_id)
+        if isinstance(found, Refused):
+            message = "the task is known but not served: `reward-server tasks check` says why"
+            raise RequestError(ErrorKind.UNKNOWN_TASK, message)
+        return found
+
+    def _looked_at(self) -> Iterator[Task | Refused]:
+        return map(self.look_at, self._competitions.with_data())
+
+    def look_at(self, task_id: str) -> Task | Refused:
+        """Return a known competition as a task, or why it is not served."""
+        if task_id in self._folders:
+            return Refused(task_id, f"the id is that of the task in {self._folders[task_id]}")
+        try:
+            return self._competitions.get(task_id)
+        except (SetupError, OSError) as error:
+            return Refused(task_id, str(error))
 
     def _prepared(self, task_id: str) -> Path:
         return self._data_dir / task_id / "prepared"

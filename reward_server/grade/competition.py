@@ -1,0 +1,124 @@
+"""Grading by the grader of an MLE-bench competition, inside the grading process after the fork.
+
+Its grader is one function that checks and scores at once. What it refuses by its own name is
+the program's fault. Anything else that ends it leaves a doubt, which the competition's sample
+or gold submission decides: a grader that fails on those too is at fault itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from reward_server.errors import SetupError
+from reward_server.grade.base import InvalidSubmissionError
+from reward_server.grade.phases import Phase
+from reward_server.grade.table import Caps, read_table
+from reward_server.tasks.competition import read_competition
+from reward_server.tasks.tables import parse_csv
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from reward_server.grade.phases import Answer, Enter
+    from reward_server.tasks.competition import Competition
+
+_PACKAGE = "mlebench"
+_DETAIL_CHARACTERS = 500
+
+
+def score_competition(
+    folder: Path, answers: Path, submission: bytes, file_bytes: int, enter: Enter
+) -> Answer:
+    """Grade the bytes against the answers, announcing each phase before it begins."""
+    enter(Phase.ANSWERS)
+    competition = read_competition(folder)
+    grade, refusal = _load_grader(folder, competition)
+    raw_answers = answers.read_bytes()
+    caps = _caps(raw_answers, competition.controls(answers)[0], file_bytes)
+    enter(Phase.SUBMISSION)
+    try:
+        table = read_table(submission, caps)
+    except InvalidSubmissionError:
+        return {"outcome": "invalid"}
+    enter(Phase.GRADER)
+    try:
+        score = _to_score(grade(table, parse_csv(raw_answers)))
+    except refusal:
+        return {"outcome": "invalid"}
+    except Exception:  # noqa: BLE001 -- the control tells whose fault it is
+        return {"outcome": "doubt", "detail": traceback.format_exc()[-_DETAIL_CHARACTERS:]}
+    return {"outcome": "invalid"} if score is None else {"outcome": "score", "score": score}
+
+
+def score_control(folder: Path, answers: Path) -> Answer:
+    """Grade the sample submission, then the gold one; the first that passes clears the grader.
+
+    Raises:
+        Exception: the grader's own, when neither passes.
+    """
+    competition = read_competition(folder)
+    grade, _ = _load_grader(folder, competition)
+    *others, last = competition.controls(answers)
+    for control in others:
+        try:
+            return _passed(grade, control, answers)
+        except Exception:  # noqa: BLE001, S112 -- the sample of some competitions is refused
+            continue
+    return _passed(grade, last, answers)
+
+
+def _passed(grade: Callable[..., Any], control: Path, answers: Path) -> Answer:
+    _to_score(grade(parse_csv(control.read_bytes()), parse_csv(answers.read_bytes())))
+    return {"outcome": "passed"}
+
+
+def _to_score(found: Any) -> float | None:  # noqa: ANN401 -- whatever a grader returns
+    score = None if found is None else float(found)
+    return score if score is not None and math.isfinite(score) else None
+
+
+def _caps(raw_answers: bytes, sample: Path, file_bytes: int) -> Caps:
+    """Leave room beside the answers and beside the sample, which need not look alike."""
+    one, other = (Caps.beside(data, file_bytes) for data in (raw_answers, sample.read_bytes()))
+    return Caps(
+        file_bytes=file_bytes,
+        lines=max(one.lines, other.lines),
+        columns=max(one.columns, other.columns),
+        line_bytes=max(one.line_bytes, other.line_bytes),
+    )
+
+
+def _load_grader(
+    folder: Path, competition: Competition
+) -> tuple[Callable[..., Any], type[Exception]]:
+    """Import the competition's function, and the exception it refuses submissions with.
+
+    The package is loaded from the competition's folder and not sought on the path, where
+    nothing may be put in front of what the server itself imports.
+    """
+    _load_package(folder.parent.parent)
+    module, _, function = competition.grader.grade_fn.partition(":")
+    grade = getattr(importlib.import_module(module), function, None)
+    if not callable(grade):
+        message = f"{competition.id}: there is no {competition.grader.grade_fn}"
+        raise SetupError(message)
+    refusal = importlib.import_module(f"{_PACKAGE}.grade_helpers").InvalidSubmissionError
+    return grade, refusal
+
+
+def _load_package(package: Path) -> None:
+    spec = importlib.util.spec_from_file_location(
+        _PACKAGE, package / "__init__.py", submodule_search_locations=[str(package)]
+    )
+    if spec is None or spec.loader is None:
+        message = f"{package} is not a package"
+        raise SetupError(message)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[_PACKAGE] = module
+    spec.loader.exec_module(module)

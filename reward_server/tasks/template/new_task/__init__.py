@@ -1,0 +1,1 @@
+"""Whether a machine fails within a week (replace by your own task)."""
