@@ -100,7 +100,7 @@ class _Signal:
         """Draw the classes of patches."""
         worth = self._worth(patches) + self.base
         best = np.argmax(worth + rng.gumbel(size=worth.shape), axis=1)
-        return np.array(list(SHARES), dtype=np.int8)[best]
+        return np.asarray(np.array(list(SHARES), dtype=np.int8)[best])
 
     def _worth(self, patches: pd.DataFrame) -> Numbers:
         """Return the log odds of each class but for its frequency."""

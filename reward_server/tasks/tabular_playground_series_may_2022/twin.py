@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from pathlib import Path
 
-CONTINUOUS = (*range(7), *range(19, 27), 28)
 COUNTS = range(7, 19)
 LETTERS, SWITCHES = 27, (29, 30)
 ALPHABETS = (2, 15, 2, 15, 15, 2, 15, 20, 15, 15)
-SCALES = {column: 1.0 for column in range(7)} | {column: 2.4 for column in range(19, 27)}
+SPREADS = dict.fromkeys(range(7), 1.0) | dict.fromkeys(range(19, 27), 2.4) | {28: 240.0}
+MEAN_COUNT = 2.0
 _PIECE_ROWS = 100_000
 _STATE_SHARE = 0.486
 _TURNS = np.array([[1.0, -1.0, 0.3], [-1.0, 1.0, -0.3]])
@@ -45,7 +45,7 @@ class _Signal:
     """What decides the state: all of it drawn from the seed."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        order = [f"f_{column:02d}" for column in rng.permutation(CONTINUOUS)]
+        order = [f"f_{column:02d}" for column in rng.permutation(list(SPREADS))]
         counts = [f"f_{column:02d}" for column in rng.permutation(COUNTS)]
         self.slopes = dict(zip([*order[:4], *counts[:3]], rng.choice([-0.3, 0.3], 7), strict=True))
         self.bands = dict(zip(order[4:8], rng.choice([-0.9, 0.9], 4), strict=True))
@@ -59,13 +59,13 @@ def _features(rng: np.random.Generator, rows: int) -> pd.DataFrame:
     for column in range(31):
         name = f"f_{column:02d}"
         if column in COUNTS:
-            columns[name] = rng.poisson(2.0, rows).clip(0, 16)
+            columns[name] = rng.poisson(MEAN_COUNT, rows).clip(0, 16)
         elif column == LETTERS:
             columns[name] = _words(rng, rows)
         elif column in SWITCHES:
             columns[name] = rng.integers(0, column - 27, rows)
         else:
-            columns[name] = rng.normal(scale=SCALES.get(column, 240.0), size=rows).round(6)
+            columns[name] = rng.normal(scale=SPREADS[column], size=rows).round(6)
     return pd.DataFrame(columns)
 
 
@@ -80,7 +80,7 @@ def _words(rng: np.random.Generator, rows: int) -> NDArray[np.str_]:
 
 def _states(rng: np.random.Generator, signal: _Signal, features: pd.DataFrame) -> Numbers:
     """Return the log odds of state 1 with the noise that makes a state of them."""
-    whole = {str(name): _standard(features[name]) for name in features if name != "f_27"}
+    whole = _standardised(features)
     odds = sum(weight * whole[name] for name, weight in signal.slopes.items())
     odds += sum(weight * (whole[name] ** 2).clip(0, 4) for name, weight in signal.bands.items())
     switch = _TURNS[features["f_29"], features["f_30"]]
@@ -94,5 +94,10 @@ def _states(rng: np.random.Generator, signal: _Signal, features: pd.DataFrame) -
     return np.asarray(1.4 * odds + rng.logistic(size=len(features)))
 
 
-def _standard(values: pd.Series) -> Numbers:
-    return np.asarray((values - values.mean()) / values.std(), dtype=np.float64)
+def _standardised(features: pd.DataFrame) -> dict[str, Numbers]:
+    continuous = {f"f_{column:02d}": (0.0, spread) for column, spread in SPREADS.items()}
+    counts = {f"f_{column:02d}": (MEAN_COUNT, MEAN_COUNT**0.5) for column in COUNTS}
+    return {
+        name: np.asarray((features[name] - mean) / spread, dtype=np.float64)
+        for name, (mean, spread) in (continuous | counts).items()
+    }
