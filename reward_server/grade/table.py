@@ -1,21 +1,27 @@
 """A strict reader for the one file a program leaves behind.
 
-Everything is counted on the raw bytes before a parser sees them, so that a bomb is refused
-at the price of a few scans. What passes is read the way MLE-bench reads it, except that a
-column name may stand only once.
+Everything is counted before the table is parsed, so that a bomb is refused at the price of a
+few scans. How wide the parsed table will be is known from its first two records: pandas
+refuses any later record that has more fields. What passes is read the way MLE-bench reads it,
+except that a column name may stand only once.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
-import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from reward_server.grade.base import InvalidSubmissionError
 from reward_server.tasks.tables import parse_csv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _BINARY_OPENINGS = (
     b"\x1f\x8b",  # gzip
@@ -32,29 +38,35 @@ _BINARY_OPENINGS = (
     b"\xff\xfe",  # UTF-16 and UTF-32
     b"\xfe\xff",
 )
-_QUOTED = re.compile(rb'"[^"]*"')
+_LINE_FEED, _RETURN = 10, 13
+_PIECE_BYTES = 1 << 20
+_FREE_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How large a table may be before it is refused unread."""
+    """How large a table may be before it is refused unread.
+
+    A line ends wherever a line feed or a return stands, be it within quotes.
+    """
 
     file_bytes: int
     lines: int
     columns: int
+    cells: int
     line_bytes: int
 
     @classmethod
     def beside(cls, answers: bytes, file_bytes: int) -> Caps:
         """Return caps that leave a submission several times the room its answers take."""
-        lines = answers.splitlines()
-        header_columns = lines[0].count(b",") + 1 if lines else 1
-        longest = max(map(len, lines), default=0)
+        lines = _count_lines(answers)
+        columns = answers[: answers.find(b"\n")].count(b",") + 1
         return cls(
             file_bytes=file_bytes,
-            lines=4 * len(lines) + 1000,
-            columns=2 * header_columns + 64,
-            line_bytes=max(1 << 16, 16 * longest),
+            lines=4 * lines + 1000,
+            columns=2 * columns + 64,
+            cells=4 * lines * columns + _FREE_CELLS,
+            line_bytes=max(1 << 16, 16 * _longest_line(answers)),
         )
 
 
@@ -67,9 +79,9 @@ def read_table(data: bytes, caps: Caps) -> pd.DataFrame:
     if not data:
         return pd.DataFrame()
     _refuse_bombs(data, caps)
-    text = _decode(data)
+    _refuse_other_formats(data)
     try:
-        _refuse_repeated_columns(text)
+        _check_first_records(data, caps)
         return parse_csv(data)
     except (ValueError, csv.Error, OverflowError, MemoryError) as error:
         message = "the file is not a readable table"
@@ -78,31 +90,61 @@ def read_table(data: bytes, caps: Caps) -> pd.DataFrame:
 
 def _refuse_bombs(data: bytes, caps: Caps) -> None:
     _require(len(data) <= caps.file_bytes, "the file is too large")
-    line_ends = data.count(b"\n") + data.count(b"\r")
-    _require(line_ends <= 2 * caps.lines, "the table has too many rows")
-    lines = data.splitlines()
-    _require(len(lines) <= caps.lines, "the table has too many rows")
-    _require(max(map(len, lines)) <= caps.line_bytes, "a line is too long")
-    wide = (line for line in lines if line.count(b",") >= caps.columns)
-    widest = max((_QUOTED.sub(b"", line).count(b",") for line in wide), default=0)
-    _require(widest < caps.columns, "the table has too many columns")
+    _require(_count_lines(data) <= caps.lines, "the table has too many rows")
+    _require(_longest_line(data) <= caps.line_bytes, "a line is too long")
 
 
-def _decode(data: bytes) -> str:
+def _count_lines(data: bytes) -> int:
+    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n") + 1
+
+
+def _longest_line(data: bytes) -> int:
+    longest = last = 0
+    for start, piece in _pieces(data):
+        octets = np.frombuffer(piece, np.uint8)
+        ends = start + np.flatnonzero((octets == _LINE_FEED) | (octets == _RETURN))
+        if ends.size:
+            longest = max(longest, int(ends[0]) - last, int(np.diff(ends).max(initial=0)) - 1)
+            last = int(ends[-1]) + 1
+    return max(longest, len(data) - last)
+
+
+def _refuse_other_formats(data: bytes) -> None:
     _require(not data.startswith(_BINARY_OPENINGS), "the file is not plain text")
     _require(b"\0" not in data, "the file contains NUL bytes")
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        return data.decode("utf-8")
+        for _, piece in _pieces(data):
+            decoder.decode(piece)
+        decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         message = "the file is not UTF-8"
         raise InvalidSubmissionError(message) from error
 
 
-def _refuse_repeated_columns(text: str) -> None:
-    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
-    header = next((row for row in rows if any(name.strip() for name in row)), [])
+def _pieces(data: bytes) -> Iterator[tuple[int, memoryview]]:
+    """Yield the data in pieces with their places, so that no scan needs a copy of it all."""
+    view = memoryview(data)
+    for start in range(0, len(data), _PIECE_BYTES):
+        yield start, view[start : start + _PIECE_BYTES]
+
+
+def _check_first_records(data: bytes, caps: Caps) -> None:
+    records = _records(data)
+    header, first = next(records, []), next(records, [])
+    columns = max(len(header), len(first))
+    _require(columns <= caps.columns, "the table has too many columns")
+    _require(columns * _count_lines(data) <= caps.cells, "the table has too many cells")
     names = [name for name in header if name]
     _require(len(names) == len(set(names)), "a column name stands twice")
+
+
+def _records(data: bytes) -> Iterator[list[str]]:
+    """Yield the fields of every record but the blank ones, separated as pandas does it."""
+    csv.field_size_limit(max(csv.field_size_limit(), len(data)))
+    for record in csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline="")):
+        if len(record) > 1 or any(name.strip(" \t") for name in record):
+            yield record
 
 
 def _require(claim: bool, message: str) -> None:  # noqa: FBT001

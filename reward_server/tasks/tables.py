@@ -8,14 +8,14 @@ from typing import Literal
 import pandas as pd
 
 _IS_ALWAYS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
-_PRECISION: Literal["round_trip"] | None = None if _IS_ALWAYS_EXACT else "round_trip"
+PRECISION: Literal["round_trip"] | None = None if _IS_ALWAYS_EXACT else "round_trip"
 
 
 def parse_csv(data: bytes) -> pd.DataFrame:
     """Parse UTF-8 text as MLE-bench does; text without a header is an empty table."""
     try:
         return pd.read_csv(
-            io.BytesIO(data), float_precision=_PRECISION, compression=None, encoding="utf-8"
+            io.BytesIO(data), float_precision=PRECISION, compression=None, encoding="utf-8"
         )
     except pd.errors.EmptyDataError:
         return pd.DataFrame()

@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import pickle
+import tracemalloc
 import zipfile
 
 import pandas as pd
@@ -17,8 +18,10 @@ from hypothesis import strategies as st
 from reward_server.grade.base import InvalidSubmissionError
 from reward_server.grade.table import Caps, read_table
 
+FILE_BYTES = 1 << 26
 HONEST = b"id,target\na,0.25\nb,0.75\n"
-CAPS = Caps.beside(HONEST, file_bytes=1 << 26)
+CAPS = Caps.beside(HONEST, FILE_BYTES)
+WIDE = Caps.beside(HONEST * 10_000, FILE_BYTES)  # beside as many rows as a large task has
 
 
 def zipped(data: bytes) -> bytes:
@@ -41,6 +44,15 @@ REFUSED = {
     "xz": lzma.compress(HONEST),
     "zip": zipped(HONEST),
     "parquet": b"PAR1" + HONEST + b"PAR1",
+    "sixty-four million line ends": b"\n" * FILE_BYTES,
+    "only commas": b"," * FILE_BYTES,
+    "only quotes": b'"' * FILE_BYTES,
+    "short lines of commas": b"id,target\n" + (b"," * 60_000 + b"\n") * 900,
+    "commas behind a quote that opens nothing": b"id,target\n" + b'x"' + b"," * 60_000,
+    "a header of commas between quoted line ends": (b'"\n",' + b"," * 60_000) * 100,
+    "a wide row below a narrow one": b"id,target\na,1\n" + b"," * 1000 + b"\n",
+    "rows too short for their many columns": b",".join(b"c%d" % i for i in range(60))
+    + b"\n1" * 100_000,
     "UTF-16": HONEST.decode().encode("utf-16"),
     "UTF-16 without a mark": HONEST.decode().encode("utf-16-le"),
     "Latin-1": "id,target\né,1\n".encode("latin-1"),
@@ -54,8 +66,21 @@ REFUSED = {
 
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED.keys())
 def test_a_bomb_or_a_foreign_format_is_refused(data: bytes) -> None:
-    with pytest.raises(InvalidSubmissionError):
-        read_table(data, CAPS)
+    for caps in (CAPS, WIDE):
+        with pytest.raises(InvalidSubmissionError):
+            read_table(data, caps)
+
+
+@pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED.keys())
+def test_a_refusal_takes_little_memory(data: bytes) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidSubmissionError):
+            read_table(data, WIDE)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * len(data) + (64 << 20)
 
 
 def test_a_file_beyond_the_size_cap_is_refused() -> None:
@@ -69,6 +94,9 @@ ACCEPTED = {
     "Windows line ends": HONEST.replace(b"\n", b"\r\n"),
     "no final line end": HONEST.rstrip(),
     "quoted numbers": b'id,target\n"a","0.25"\n"b","0.75"\n',
+    "old Mac line ends": HONEST.replace(b"\n", b"\r"),
+    "doubled returns": HONEST.replace(b"\n", b"\r\r\n"),
+    "spaces alone in a line": b" \t\n" + HONEST,
     "blank lines": b"\n\nid,target\n\na,0.25\nb,0.75\n\n",
 }
 
@@ -94,6 +122,31 @@ def test_floats_are_read_exactly_as_they_are_written() -> None:
 def test_text_with_many_quoted_commas_is_one_cell() -> None:
     text = "," * 500
     assert read_table(f'id,target\na,"{text}"\n'.encode(), CAPS)["target"].tolist() == [text]
+
+
+def test_commas_of_a_text_are_no_columns_on_any_of_its_lines() -> None:
+    text = "first, line\n" + "," * 500 + "\r\nlast"
+    assert read_table(f'id,target\na,"{text}"\n'.encode(), CAPS)["target"].tolist() == [text]
+
+
+def test_a_text_longer_than_the_csv_modules_own_limit_is_one_cell() -> None:
+    text = "\n".join(["a" * 1000] * 300)
+    assert read_table(f'id,target\na,"{text}"\n'.encode(), CAPS)["target"].tolist() == [text]
+
+
+def test_a_letter_cut_by_the_end_of_a_piece_is_still_a_letter() -> None:
+    lines = [f"{'a' * shift}é" for shift in range(4)] * 400_000
+    data = ("id\n" + "\n".join(lines) + "\n").encode()
+    assert read_table(data, Caps.beside(data, FILE_BYTES))["id"].tolist() == lines
+
+
+def test_caps_count_the_lines_of_the_answers_and_measure_the_longest() -> None:
+    answers = b"id,a,b\r\n1,2,3\r\n" + b"x" * 100_000 + b"\r4\n"
+    caps = Caps.beside(answers, 7)
+    assert (caps.file_bytes, caps.lines, caps.columns) == (7, 4 * 5 + 1000, 2 * 3 + 64)
+    assert caps.line_bytes == 1_600_000
+    across_pieces = b"x" * 10 + b"\n" + b"y" * (3 << 20) + b"\n" + b"z" * 20
+    assert Caps.beside(across_pieces, 7).line_bytes == 16 * (3 << 20)
 
 
 @given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))

@@ -1,0 +1,1 @@
+"""Which kind of forest covers a patch of land."""

@@ -1,0 +1,1 @@
+"""The state of a machine, from simulated control data."""
