@@ -20,7 +20,7 @@ from reward_server.grade.checks import (
 if TYPE_CHECKING:
     import pandas as pd
 
-Whole: TypeAlias = NDArray[np.int64]
+Whole: TypeAlias = NDArray[np.int64 | np.uint64 | np.float64 | np.bool_]
 
 
 def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Whole, Whole]:
@@ -29,7 +29,7 @@ def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Whole, Whole
     require_rows(submission, answers)
     require_numeric(submission[["score"]])
     theirs, ours = sort_alike(submission, answers, "essay_id")
-    return ours["score"].to_numpy(np.int64), _whole(theirs["score"])
+    return _whole(ours["score"]), _whole(theirs["score"])
 
 
 def score(truth: Whole, prediction: Whole) -> float:
@@ -41,7 +41,7 @@ def score(truth: Whole, prediction: Whole) -> float:
 
 def _whole(scores: pd.Series) -> Whole:
     values = scores.to_numpy()
-    with np.errstate(invalid="ignore"):
-        whole = values.astype(np.int64)
-    require((whole == values).all(), "a score is not a whole number")
-    return whole
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            require((values == values.astype(np.int64)).all(), "a score is not a whole number")
+    return values
