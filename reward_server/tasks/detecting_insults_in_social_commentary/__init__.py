@@ -1,0 +1,1 @@
+"""Whether a comment insults someone in the conversation."""

@@ -1,0 +1,1 @@
+"""How good a student's essay is."""

@@ -1,0 +1,1 @@
+"""Which words of a tweet carry its sentiment."""
