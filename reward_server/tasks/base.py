@@ -95,6 +95,7 @@ class Card:
     columns: tuple[str, ...]
     target: Target | None = None
     twin: TwinRows | None = None
+    baseline: float | None = None
     cores: Annotated[int, Field(ge=1)] = 1
     stall_seconds: Annotated[float, Field(ge=0.5, allow_inf_nan=False)] | None = None
     thresholds: Thresholds | None = None
