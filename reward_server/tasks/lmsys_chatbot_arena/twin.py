@@ -66,10 +66,11 @@ TURNS = (
     "I think so, at least.", "Remember that practice matters.", "Absolutely.", "Well, actually,",
     "This is a complex topic.", "Let's dive in!", "Thank you for asking.", "No.",
 )  # fmt: skip
+OUTCOMES = ("winner_model_a", "winner_model_b", "winner_tie")
 _MODELS = 24
 _MOST_STATEMENTS, _ENOUGH_STATEMENTS = 14, 11
 _TURNS_USED = 3
-_TIES = 0.31
+_LONG_SHARE, _MISSING_SHARE, _TIE_SHARE = 0.15, 0.003, 0.31
 _LARGEST_ID = 2**32
 
 Numbers: TypeAlias = NDArray[np.float64]
@@ -110,23 +111,19 @@ def generate(raw: Path, seed: int, rows: int) -> None:
     worth = [_worth(models, side, likings) for side in sides]
     outcome = _outcomes(rng, worth[0] - worth[1])
     subjects = rng.integers(0, len(SUBJECTS), rows)
-    lengths = np.where(rng.random(rows) < 0.15, 2, 1)
+    lengths = np.where(rng.random(rows) < _LONG_SHARE, 2, 1)
     table = pd.DataFrame(
         {
-            "id": np.sort(_ids(rng, rows)),
+            "id": _ids(rng, rows),
             "model_a": models.names[first],
             "model_b": models.names[second],
-            "prompt": [
-                _prompt(rng, subject, length)
-                for subject, length in zip(subjects, lengths, strict=True)
-            ],
+            "prompt": _prompts(rng, subjects, lengths),
             "response_a": _responses(rng, sides[0], subjects, lengths),
             "response_b": _responses(rng, sides[1], subjects, lengths),
-            "winner_model_a": (outcome == 0).astype(int),
-            "winner_model_b": (outcome == 1).astype(int),
-            "winner_tie": (outcome == 2).astype(int),
         }
     )
+    for code, name in enumerate(OUTCOMES):
+        table[name] = (outcome == code).astype(int)
     table.to_csv(raw / "train.csv", index=False)
 
 
@@ -150,7 +147,7 @@ def _answers(rng: np.random.Generator, models: Models, chosen: Codes) -> Answers
         on_subject=rng.beta(models.focus[chosen], 2.0),
         turns=orders[:, :_TURNS_USED],
         has_list=rng.random(rows) < models.lists[chosen],
-        is_missing=rng.random(rows) < 0.003,
+        is_missing=rng.random(rows) < _MISSING_SHARE,
     )
 
 
@@ -165,23 +162,28 @@ def _worth(models: Models, answers: Answers, likings: Numbers) -> Numbers:
 def _outcomes(rng: np.random.Generator, advantage: Numbers) -> Codes:
     """Return 0 or 1 for the winner and 2 for a tie, which is likelier the closer the two are."""
     felt = advantage + rng.logistic(scale=0.8, size=len(advantage))
-    is_tie = np.abs(felt) < np.quantile(np.abs(felt), _TIES)
+    is_tie = np.abs(felt) < np.quantile(np.abs(felt), _TIE_SHARE)
     return np.where(is_tie, 2, np.where(felt > 0, 0, 1))
 
 
 def _ids(rng: np.random.Generator, rows: int) -> Codes:
     numbers = np.unique(rng.integers(1, _LARGEST_ID, 2 * rows))
-    return rng.choice(numbers, rows, replace=False)
+    return np.sort(rng.choice(numbers, rows, replace=False))
 
 
-def _prompt(rng: np.random.Generator, subject: int, length: int) -> str:
-    name, words = list(SUBJECTS.items())[subject]
-    questions = []
-    for _ in range(length):
-        question = QUESTIONS[rng.integers(len(QUESTIONS))]
-        one, two = _two_of(rng, words)
-        questions.append(question.format(subject=name, one=one, two=two))
-    return json.dumps(questions)
+def _prompts(rng: np.random.Generator, subjects: Codes, lengths: Codes) -> list[str]:
+    vocabularies = list(SUBJECTS.items())
+    prompts = []
+    for subject, length in zip(subjects, lengths, strict=True):
+        name, words = vocabularies[subject]
+        questions = [QUESTIONS[number] for number in rng.integers(0, len(QUESTIONS), length)]
+        pairs = [_two_of(rng, words) for _ in questions]
+        filled = [
+            question.format(subject=name, one=one, two=two)
+            for question, (one, two) in zip(questions, pairs, strict=True)
+        ]
+        prompts.append(json.dumps(filled))
+    return prompts
 
 
 def _responses(
@@ -201,11 +203,9 @@ def _responses(
     return texts
 
 
-def _statements(
-    rng: np.random.Generator, subject: int, total: int, on_subject: float
-) -> list[str]:
+def _statements(rng: np.random.Generator, subject: int, total: int, on_subject: float) -> list[str]:
     vocabularies = list(SUBJECTS.values())
-    said = []
+    said: list[str] = []
     kept = rng.random(total) < on_subject
     for number in rng.permutation(_MOST_STATEMENTS)[:total]:
         is_kept = kept[len(said)]

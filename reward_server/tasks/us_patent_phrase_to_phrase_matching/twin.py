@@ -86,6 +86,15 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
+class Lexicon:
+    """All words, and how much the noun of a phrase weighs in each section."""
+
+    nouns: Words
+    modifiers: Words
+    noun_weight: Numbers
+
+
+@dataclass(frozen=True, slots=True)
 class Phrases:
     """Phrases as numbers of words; a missing modifier is -1, a form changes the noun's spelling."""
 
@@ -101,21 +110,14 @@ class Phrases:
 def generate(raw: Path, seed: int, rows: int) -> None:
     """Write train.csv with `rows` pairs, none of which stands twice in one context."""
     rng = np.random.default_rng(seed)
-    nouns, modifiers = _words(rng, NOUNS), _words(rng, MODIFIERS)
-    anchors, classes = _anchors(rng, rows)
-    pairs = rng.integers(0, len(classes), 2 * rows)
-    left = anchors.take(pairs)
-    right = _targets(rng, nouns, modifiers, left)
-    again = rng.integers(0, len(pairs), len(pairs))
-    repeats = np.where(rng.random(len(pairs)) < 0.3, again, np.arange(len(pairs)))
-    left, right, pairs = left.take(repeats), right.take(repeats), pairs[repeats]
-    contexts = classes[pairs, rng.integers(0, _CLASSES_PER_ANCHOR, len(pairs))]
+    lexicon = _lexicon(rng)
+    left, right, contexts = _pairs(rng, lexicon, rows)
     table = pd.DataFrame(
         {
-            "anchor": _spell(nouns, modifiers, left),
-            "target": _spell(nouns, modifiers, right),
+            "anchor": _spell(lexicon, left),
+            "target": _spell(lexicon, right),
             "context": np.array(CLASSES)[contexts],
-            "closeness": _closeness(rng, nouns, modifiers, left, right, _section(contexts)),
+            "closeness": _closeness(rng, lexicon, left, right, _sections(contexts)),
         }
     )
     table = table.drop_duplicates(["anchor", "target", "context"])
@@ -125,9 +127,23 @@ def generate(raw: Path, seed: int, rows: int) -> None:
     table.to_csv(raw / "train.csv", index=False)
 
 
-def _words(rng: np.random.Generator, names: tuple[str, ...]) -> Words:
-    worth = rng.uniform(0.0, 0.6, (_SECTIONS, len(names) // _FAMILY))
-    return Words(rng.permutation(names), worth)
+def _lexicon(rng: np.random.Generator) -> Lexicon:
+    nouns, modifiers = (
+        Words(rng.permutation(names), rng.uniform(0.0, 0.6, (_SECTIONS, len(names) // _FAMILY)))
+        for names in (NOUNS, MODIFIERS)
+    )
+    return Lexicon(nouns, modifiers, rng.permutation(np.linspace(0.35, 0.8, _SECTIONS)))
+
+
+def _pairs(rng: np.random.Generator, lexicon: Lexicon, rows: int) -> tuple[Phrases, Phrases, Codes]:
+    """Return more than enough pairs with their classes; some stand in several classes."""
+    total = 2 * rows
+    anchors, classes = _anchors(rng, rows)
+    chosen = rng.integers(0, len(classes), total)
+    targets = _targets(rng, lexicon, anchors.take(chosen))
+    again = np.where(rng.random(total) < 0.3, rng.integers(0, total, total), np.arange(total))
+    contexts = classes[chosen[again], rng.integers(0, _CLASSES_PER_ANCHOR, total)]
+    return anchors.take(chosen[again]), targets.take(again), contexts
 
 
 def _anchors(rng: np.random.Generator, rows: int) -> tuple[Phrases, Codes]:
@@ -139,34 +155,27 @@ def _anchors(rng: np.random.Generator, rows: int) -> tuple[Phrases, Codes]:
     return phrases, rng.integers(0, len(CLASSES), (total, _CLASSES_PER_ANCHOR))
 
 
-def _targets(
-    rng: np.random.Generator, nouns: Words, modifiers: Words, anchors: Phrases
-) -> Phrases:
+def _targets(rng: np.random.Generator, lexicon: Lexicon, anchors: Phrases) -> Phrases:
     total = len(anchors.nouns)
     kinds = rng.choice(4, (2, total), p=[0.26, 0.28, 0.26, 0.20])
     any_modifier = rng.integers(0, len(MODIFIERS), total)
     known = np.where(anchors.modifiers == _NONE, any_modifier, anchors.modifiers)
-    chosen = modifiers.related(rng, known, kinds[0])
-    dropped = rng.random(total) < 0.15
-    forms = rng.choice([_PLAIN, _PLURAL, _SMALL], total, p=[0.75, 0.15, 0.1])
+    chosen = lexicon.modifiers.related(rng, known, kinds[0])
     return Phrases(
-        np.where(dropped, _NONE, chosen), nouns.related(rng, anchors.nouns, kinds[1]), forms
+        modifiers=np.where(rng.random(total) < 0.15, _NONE, chosen),
+        nouns=lexicon.nouns.related(rng, anchors.nouns, kinds[1]),
+        forms=rng.choice([_PLAIN, _PLURAL, _SMALL], total, p=[0.75, 0.15, 0.1]),
     )
 
 
-def _closeness(  # noqa: PLR0913 -- all that two phrases in a context are
-    rng: np.random.Generator,
-    nouns: Words,
-    modifiers: Words,
-    left: Phrases,
-    right: Phrases,
-    sections: Codes,
+def _closeness(
+    rng: np.random.Generator, lexicon: Lexicon, left: Phrases, right: Phrases, sections: Codes
 ) -> Numbers:
-    weight = rng.permutation(np.linspace(0.35, 0.8, _SECTIONS))[sections]
-    by_noun = nouns.similarity(left.nouns, right.nouns, sections)
+    weight = lexicon.noun_weight[sections]
+    by_noun = lexicon.nouns.similarity(left.nouns, right.nouns, sections)
     by_noun -= 0.1 * (right.forms == _SMALL)
     missing = (left.modifiers == _NONE).astype(int) + (right.modifiers == _NONE)
-    both = modifiers.similarity(left.modifiers.clip(0), right.modifiers.clip(0), sections)
+    both = lexicon.modifiers.similarity(left.modifiers.clip(0), right.modifiers.clip(0), sections)
     by_modifier = np.choose(missing, [both, np.full(len(both), 0.45), np.ones(len(both))])
     mixed = weight * by_noun + (1 - weight) * by_modifier + 0.3 * by_noun * by_modifier
     return np.asarray(mixed + _NOISE * rng.normal(size=len(mixed)))
@@ -178,14 +187,14 @@ def _quantise(closeness: Numbers) -> Numbers:
     return np.asarray(SCORES[np.searchsorted(bounds, closeness)])
 
 
-def _spell(nouns: Words, modifiers: Words, phrases: Phrases) -> NDArray[np.str_]:
-    befores = np.append(np.char.add(modifiers.names, " "), "")[phrases.modifiers]
+def _spell(lexicon: Lexicon, phrases: Phrases) -> NDArray[np.str_]:
+    befores = np.append(np.char.add(lexicon.modifiers.names, " "), "")[phrases.modifiers]
     prefixes = np.array(["", "", "micro"])[phrases.forms]
     endings = np.array(["", "s", ""])[phrases.forms]
-    spelled = np.char.add(np.char.add(prefixes, nouns.names[phrases.nouns]), endings)
+    spelled = np.char.add(np.char.add(prefixes, lexicon.nouns.names[phrases.nouns]), endings)
     return np.char.add(befores, spelled)
 
 
-def _section(contexts: Codes) -> Codes:
+def _sections(contexts: Codes) -> Codes:
     letters = np.array([ord(name[0]) - ord("A") for name in CLASSES])
     return np.asarray(letters[contexts])
