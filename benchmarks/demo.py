@@ -30,14 +30,12 @@ if TYPE_CHECKING:
 
     from trainer_client.client import Answer
 
-PROGRAMS = Path(__file__).parent / "programs"
+PROGRAMS = Path(__file__).parents[1] / "tests" / "tasks" / "ladders"
 PIZZA = "random-acts-of-pizza"
 NOMAD = "nomad2018-predict-transparent-conductors"
 SPOOKY = "spooky-author-identification"
-LADDERS = (
-    ("pizza constant", "pizza linear", "pizza boosted"),
-    ("nomad constant", "nomad linear", "nomad boosted"),
-)
+RUNGS = ("constant", "simple", "good")
+NAMES = {PIZZA: "pizza", NOMAD: "nomad", SPOOKY: "spooky"}
 PROSE = "I would count the words of each author and fit a logistic regression to them."
 
 
@@ -68,13 +66,13 @@ class Slip:
         if code.count(self.right) != 1:
             sys.exit(f"{self.right!r} does not stand in the program exactly once")
         fields = {"code": code.replace(self.right, self.wrong), **self.fields}
-        return Entry(f"spooky {self.name}", SPOOKY, fields, self.error, self.milestones)
+        return Entry(f"{NAMES[SPOOKY]} {self.name}", SPOOKY, fields, self.error, self.milestones)
 
 
 SLIPS = (
     Slip("no package", "import pandas as pd", "import pandas as pd\nimport spacy_fast", 0),
     Slip("wrong path", "prepared/public", "input", 1),
-    Slip("bad argument", "C=3.0", "strength=3.0", 2),
+    Slip("bad argument", "C=1.0", "strength=1.0", 2),
     Slip("fit fails", "fit(fit_words, y_fit)", "fit(fit_words, y_held)", 3),
     Slip("loss fails", "log_loss(y_fit, model", "log_loss(y_held, model", 4),
     Slip("check fails", "predict_proba(held_words)", "predict_proba(X_held)", 5),
@@ -87,18 +85,23 @@ SLIPS = (
 )  # fmt: skip
 
 
+def read_program(task_id: str, rung: str) -> str:
+    """Return a program of a task's ladder."""
+    return (PROGRAMS / task_id / f"{rung}.py").read_text()
+
+
 def read_entries() -> list[Entry]:
     """Return what the demo posts, the slowest programs first."""
     ladders = [
-        Entry(name, task_id, {"code": (PROGRAMS / f"{name.replace(' ', '_')}.py").read_text()})
-        for task_id, names in zip((PIZZA, NOMAD), LADDERS, strict=True)
-        for name in names
+        Entry(f"{NAMES[task_id]} {rung}", task_id, {"code": read_program(task_id, rung)})
+        for rung in reversed(RUNGS)
+        for task_id in (PIZZA, NOMAD)
     ]
-    code = (PROGRAMS / "spooky_linear.py").read_text()
+    code = read_program(SPOOKY, "simple")
     completion = f"{PROSE}\n\n```python\n{code}```\n"
     return [
-        *reversed(ladders),
-        Entry("spooky linear", SPOOKY, {"completion": completion}, milestones=7),
+        *ladders,
+        Entry("spooky simple", SPOOKY, {"completion": completion}, milestones=7),
         *(slip.entry(code) for slip in SLIPS),
         Entry("spooky prose only", SPOOKY, {"completion": PROSE}, "no_code", 0),
     ]
@@ -135,7 +138,7 @@ def build_table(entries: list[Entry], answers: dict[str, Answer]) -> Table:
     for name in ("milestones", "reward", "score", "seconds"):
         table.add_column(name, justify="right", no_wrap=True)
     by_reward = sorted(entries, key=lambda entry: -answers[entry.name]["reward"])
-    for number, task_id in enumerate((PIZZA, NOMAD, SPOOKY)):
+    for number, task_id in enumerate(NAMES):
         if number:
             table.add_section()
         for entry in by_reward:
@@ -165,7 +168,8 @@ def find_surprises(entries: list[Entry], answers: dict[str, Answer]) -> Iterator
             yield f"{entry.name}: {reached} milestones, expected {entry.milestones}"
         if answer["score"] is None and answer["reward"] != round(-10 + 0.1 * reached, 10):
             yield f"{entry.name}: {answer['reward']} for {reached} milestones"
-    for ladder in LADDERS:
+    for task_id in (PIZZA, NOMAD):
+        ladder = [f"{NAMES[task_id]} {rung}" for rung in RUNGS]
         rewards = [answers[name]["reward"] for name in ladder]
         if not rewards[0] < rewards[1] < rewards[2]:
             yield f"{' < '.join(ladder)} does not hold: {rewards}"

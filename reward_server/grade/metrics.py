@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from scipy import stats
 from sklearn import metrics
 
 if TYPE_CHECKING:
@@ -26,3 +27,10 @@ def multiclass_log_loss(truth: Floats, prediction: Floats) -> float:
 def mean_columnwise_rmsle(truth: Floats, prediction: Floats) -> float:
     """Return the root mean squared logarithmic error, averaged over the columns."""
     return float(metrics.root_mean_squared_log_error(truth, prediction))
+
+
+def pearson_correlation(truth: Floats, prediction: Floats) -> float:
+    """Return Pearson's correlation coefficient; NaN where there is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return float(stats.pearsonr(truth, prediction).statistic)

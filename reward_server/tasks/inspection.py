@@ -32,8 +32,9 @@ def check_task(folder: Path, data_dir: Path) -> tuple[str, ...]:
         return problems
     answers = prepared / "private" / card.answers
     leaks = find_leaks(card, prepared / "public", answers)
+    sample = prepared / "public" / card.sample_submission
     return (
-        *_ungradable_sample(folder, prepared / "public" / card.sample_submission, answers),
+        *_ungradable_sample(folder, sample, answers, has_score=card.baseline is None),
         *(f"leak in {leak.place}: {leak.reason}" for leak in leaks),
     )
 
@@ -87,11 +88,13 @@ def _matches_any(path: PurePosixPath, patterns: Iterable[str]) -> bool:
     )
 
 
-def _ungradable_sample(folder: Path, sample: Path, answers: Path) -> Iterator[str]:
+def _ungradable_sample(
+    folder: Path, sample: Path, answers: Path, *, has_score: bool = True
+) -> Iterator[str]:
     try:
         grade = grade_file(folder, sample, answers)
     except InfrastructureError:
         yield "the grader fails on the sample submission"
         return
-    if grade.failure is not None:
+    if has_score and grade.failure is not None:
         yield "the sample submission is not valid"

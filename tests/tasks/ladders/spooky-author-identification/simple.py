@@ -18,7 +18,7 @@ fit_words = vectorizer.fit_transform(X_fit)
 held_words = vectorizer.transform(X_held)
 test_words = vectorizer.transform(test["text"])
 
-model = LogisticRegression(C=3.0, max_iter=1000)
+model = LogisticRegression(C=1.0, max_iter=1000)
 model.fit(fit_words, y_fit)
 print("training loss", log_loss(y_fit, model.predict_proba(fit_words)))
 print("validation loss", log_loss(y_held, model.predict_proba(held_words)))

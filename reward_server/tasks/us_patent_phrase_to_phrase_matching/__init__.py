@@ -1,0 +1,1 @@
+"""How close two phrases of patents are in meaning."""
