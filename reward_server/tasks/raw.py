@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)
+_FEWEST_ROWS = 2
 
 
 def read_raw(raw: Path, name: str, archives: Iterable[str] = ()) -> bytes:
@@ -40,6 +41,27 @@ def read_raw(raw: Path, name: str, archives: Iterable[str] = ()) -> bytes:
 def read_raw_csv(raw: Path, name: str, archives: Iterable[str] = ()) -> pd.DataFrame:
     """Return a raw table with floats exactly as they are written."""
     return parse_csv(read_raw(raw, name, archives))
+
+
+def parse_raw_csv(data: bytes, name: str, columns: Iterable[str]) -> pd.DataFrame:
+    """Return the table that a raw file is, with floats exactly as they are written.
+
+    Raises:
+        SetupError: when it is no table, lacks one of the columns or has less than two rows.
+    """
+    try:
+        table = parse_csv(data)
+    except ValueError as error:
+        message = f"the raw file {name} is not a readable table: {error}"
+        raise SetupError(message) from error
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        message = f"the raw file {name} has no column {missing[0]}"
+        raise SetupError(message)
+    if len(table) < _FEWEST_ROWS:
+        message = f"the raw file {name} has less than two rows"
+        raise SetupError(message)
+    return table
 
 
 def read_raw_tree(raw: Path, name: str, suffix: str) -> Iterator[tuple[PurePosixPath, bytes]]:
