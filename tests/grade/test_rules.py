@@ -30,8 +30,7 @@ def read_rules(path: Path) -> dict[str, Any]:
 
 
 RULES = {
-    path.stem: read_rules(path)
-    for path in sorted((Path(__file__).parent / "rules").glob("*.toml"))
+    path.stem: read_rules(path) for path in sorted((Path(__file__).parent / "rules").glob("*.toml"))
 }
 
 

@@ -39,4 +39,4 @@ def _rank(values: pd.Series) -> Floats:
     is_read = is_numeric_dtype(values.dtype)
     numbers = values.to_numpy() if is_read else values.to_numpy(object).astype(np.float64)
     require_finite(numbers)
-    return np.unique(numbers, return_inverse=True)[1].astype(np.float64)
+    return np.asarray(np.unique(numbers, return_inverse=True)[1], dtype=np.float64)

@@ -28,7 +28,7 @@ BACKGROUNDS = np.array([[96, 110, 70], [110, 100, 74], [80, 92, 66], [120, 120, 
 _LARGE_FROM_ROWS = 1000
 _QUALITY = 90
 
-Numbers: TypeAlias = NDArray[np.float32]
+Numbers: TypeAlias = NDArray[np.floating]
 Size: TypeAlias = tuple[int, int]
 
 
@@ -61,13 +61,13 @@ def generate(raw: Path, seed: int, rows: int) -> None:
 
 def _states(rng: np.random.Generator, rows: int) -> NDArray[np.intp]:
     """Draw states such that each has its share, and at least one leaf, on both sides."""
-    states = pd.Series(np.zeros(rows, dtype=np.intp))
-    for side in split(states.to_frame()):
+    states = np.zeros(rows, dtype=np.intp)
+    for side in split(pd.DataFrame(index=range(rows))):
         fewest = np.maximum(1, SHARES * len(side)).astype(int)
         sure = np.repeat(np.arange(len(STATES)), fewest)[: len(side)]
         rest = rng.choice(len(STATES), len(side) - len(sure), p=SHARES)
         states[side.index] = rng.permutation(np.concatenate([sure, rest]))
-    return states.to_numpy()
+    return states
 
 
 def _palette(rng: np.random.Generator) -> Palette:
@@ -123,7 +123,7 @@ class Painter:
         rng = self._rng
         length = rng.uniform(-0.8, 0.8, count)
         width = rng.uniform(-0.5, 0.5, count) * (1 - length**2)
-        spots = np.float32([length, width, rng.uniform(*radii, count)])
+        spots = np.array([length, width, rng.uniform(*radii, count)], dtype=np.float32)
         u, v, radius = spots[:, :, None, None]
         depth = (radius - np.hypot(along - u, across - v)).max(axis=0)
         return _soften(depth, edge)
@@ -142,7 +142,8 @@ class Painter:
         light = np.exp(bright + x * self._x + y * self._y)
         tint = np.float32(np.exp(rng.normal(0, 0.03, 3)))
         grain = 4 * rng.standard_normal(pixels.shape, dtype=np.float32)
-        return (pixels * light[..., None] * tint + grain).clip(0, 255).astype(np.uint8)
+        exposed = pixels * light[..., None] * tint + grain
+        return np.asarray(exposed.clip(0, 255), dtype=np.uint8)
 
 
 def _soften(depth: Numbers, edge: float) -> Numbers:
