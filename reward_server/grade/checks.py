@@ -62,6 +62,15 @@ def require_probabilities(values: Floats) -> None:
     require(((values >= 0) & (values <= 1)).all(), "a value is not a probability")
 
 
+def require_distributions(probabilities: pd.DataFrame) -> None:
+    """Refuse rows that are not probabilities with a sum of one."""
+    require_numeric(probabilities)
+    require_one_dtype_family(probabilities)
+    close = np.isclose(probabilities.sum(axis=1).to_numpy(np.float64), 1, rtol=1e-5, atol=1e-6)
+    require(close.all(), "a row does not sum to one")
+    require_probabilities(probabilities.to_numpy(np.float64))
+
+
 def sort_alike(
     submission: pd.DataFrame, answers: pd.DataFrame, id_column: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -94,12 +103,7 @@ def align_one_hot(
     require(sorted(submission.columns[1:]) == sorted(classes), "the columns differ")
     require(submission.columns[0] == id_column, "the first column is not the id")
     require_rows(submission, answers)
-    probabilities = submission.iloc[:, 1:]
-    require_numeric(probabilities)
-    require_one_dtype_family(probabilities)
-    close = np.isclose(probabilities.sum(axis=1).to_numpy(np.float64), 1, rtol=1e-5, atol=1e-6)
-    require(close.all(), "a row does not sum to one")
-    require_probabilities(probabilities.to_numpy(np.float64))
+    require_distributions(submission.iloc[:, 1:])
     theirs, ours = sort_alike(submission, answers, id_column)
     columns = list(classes)
     return ours[columns].to_numpy(np.float64), theirs[columns].to_numpy(np.float64)

@@ -17,6 +17,11 @@ def roc_auc(truth: Floats, prediction: Floats) -> float:
     return float(metrics.roc_auc_score(truth, prediction))
 
 
+def mean_columnwise_roc_auc(truth: Floats, prediction: Floats) -> float:
+    """Return the area under the ROC curve, averaged over the columns."""
+    return float(metrics.roc_auc_score(truth, prediction, average="macro"))
+
+
 def multiclass_log_loss(truth: Floats, prediction: Floats) -> float:
     """Return the mean negative log likelihood of one-hot labels, clipped but not rescaled."""
     with warnings.catch_warnings():

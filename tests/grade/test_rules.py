@@ -1,7 +1,8 @@
 """What each built-in task accepts and refuses, as MLE-bench's graders do.
 
 The cases are in `rules/<task>.toml`: small answers, submissions that are scored, submissions
-that are refused, and the score of the answers themselves.
+that are refused, and the score of the answers themselves. Where a task has many columns, its
+file may name `abbreviations` that stand for parts of lines.
 """
 
 from __future__ import annotations
@@ -19,9 +20,17 @@ from reward_server.tasks.modules import load_module
 from reward_server.tasks.tables import parse_csv
 
 FOLDERS = find_folders()
+
+
+def read_rules(path: Path) -> dict[str, Any]:
+    text = path.read_text()
+    for short, long in tomllib.loads(text).get("abbreviations", {}).items():
+        text = text.replace(f"<{short}>", long)
+    return tomllib.loads(text)
+
+
 RULES = {
-    path.stem: tomllib.loads(path.read_text())
-    for path in sorted((Path(__file__).parent / "rules").glob("*.toml"))
+    path.stem: read_rules(path) for path in sorted((Path(__file__).parent / "rules").glob("*.toml"))
 }
 
 

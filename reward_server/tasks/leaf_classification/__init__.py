@@ -1,0 +1,1 @@
+"""Which species a leaf belongs to."""

@@ -1,0 +1,1 @@
+"""Which disease an apple leaf has."""
