@@ -90,6 +90,7 @@ def _caps(raw_answers: bytes, sample: Path, file_bytes: int) -> Caps:
         file_bytes=file_bytes,
         lines=max(one.lines, other.lines),
         columns=max(one.columns, other.columns),
+        cells=max(one.cells, other.cells),
         line_bytes=max(one.line_bytes, other.line_bytes),
     )
 

@@ -74,7 +74,7 @@ def _outlines(rng: np.random.Generator, species: NDArray[np.intp]) -> Numbers:
     typical = rng.normal(0, 0.22, (len(SPECIES), 2 * HARMONICS))
     own = rng.normal(0, 0.16, (len(species), 2 * HARMONICS))
     edge = ((typical[species] + own) * damping) @ basis
-    return np.exp(edge + rng.normal(0, 0.02, edge.shape))
+    return np.asarray(np.exp(edge + rng.normal(0, 0.02, edge.shape)))
 
 
 def _silhouettes(
