@@ -17,10 +17,12 @@ from reward_server.grade.process import grade_cases, grade_file
 from reward_server.settings import Settings, load_settings
 from reward_server.tasks.base import TwinSize  # noqa: TC001 -- typer reads the options' types
 from reward_server.tasks.batch import prepare_twins
+from reward_server.tasks.briefing.briefings import DEFAULT_BUDGET, MIN_BUDGET
 from reward_server.tasks.inspection import check_task
 from reward_server.tasks.manifest import Manifest, read_manifest
 from reward_server.tasks.preparation import find_unchanged, prepare_task
 from reward_server.tasks.registry import Registry
+from reward_server.wiring import make_briefings
 
 tasks_app = typer.Typer(help="Prepare, check and grade tasks.", no_args_is_help=True)
 out = Console()
@@ -110,6 +112,19 @@ def _prepare_missing(settings: Settings, registry: Registry, size: TwinSize) -> 
         err.print(f"[red]failed[/] {failure.task_id}: {escape(failure.reason)}")
     if failures:
         raise typer.Exit(1)
+
+
+@tasks_app.command()
+def show(
+    task_id: str,
+    budget: Annotated[
+        int, typer.Option(help=f"How many characters, from {MIN_BUDGET} on.")
+    ] = DEFAULT_BUDGET,
+    data_dir: DataDir = None,
+) -> None:
+    """Print what a model is told about a prepared task."""
+    settings, registry = _open(data_dir)
+    typer.echo(make_briefings(settings).get(registry.get(task_id), budget), nl=False)
 
 
 @tasks_app.command()
