@@ -174,7 +174,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 def _discard(building: Path) -> None:
     """Remove a building folder, its state first: a half-removed one must not be gone on with."""
-    if not building.is_symlink():
+    if building.is_dir() and not building.is_symlink():
         (building / _STATE).unlink(missing_ok=True)
     _remove(building)
 
