@@ -29,7 +29,8 @@ class Description:
 
 def read_description(path: Path) -> Description:
     """Read a description; one that is not there says nothing."""
-    text = read_head(path, _READ_BYTES).decode("utf-8", "replace") if path.is_file() else ""
+    is_there = path.is_file() and not path.is_symlink()
+    text = read_head(path, _READ_BYTES).decode("utf-8", "replace") if is_there else ""
     introduction, *parts = _split(text)
     order = sorted(range(len(parts)), key=lambda at: _rank(parts[at]))
     texts = [""]
