@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reward_server.tasks.base import TwinSize
     from reward_server.tasks.steps import Report, Step
 
-_PRELOADED = ["__main__", "reward_server.tasks.batch"]
+_OURS = "reward_server."
 _CLEARING_SECONDS = 30.0
 
 
@@ -52,7 +52,8 @@ def prepare_twins(
 ) -> tuple[Failure, ...]:
     """Prepare a twin of every task, and return those that failed."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_PRELOADED)
+    # Each child runs the caller's main module again; what that imports is there already.
+    context.set_forkserver_preload([name for name in sys.modules if name.startswith(_OURS)])
     waiting = list(folders.items())
     working: list[_Worker] = []
     failures: list[Failure] = []
