@@ -12,18 +12,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from reward_server.cli_prepare import showing_steps
 from reward_server.errors import RequestError, SetupError
 from reward_server.grade.process import grade_cases, grade_file
 from reward_server.settings import PREFIX, Settings, load_settings
 from reward_server.tasks.base import Source, TwinSize
+from reward_server.tasks.batch import prepare_twins
+from reward_server.tasks.briefing.briefings import DEFAULT_BUDGET, MIN_BUDGET
 from reward_server.tasks.inspection import check_competition, check_task
-from reward_server.tasks.preparation import prepare_task
+from reward_server.tasks.manifest import Manifest, read_manifest
+from reward_server.tasks.preparation import find_unchanged, prepare_task
 from reward_server.tasks.registry import Refused
 from reward_server.tasks.template import write_task
-from reward_server.wiring import make_registry
+from reward_server.wiring import make_briefings, make_registry
 
 if TYPE_CHECKING:
-    from reward_server.tasks.base import Task
     from reward_server.tasks.registry import Registry
 
 tasks_app = typer.Typer(help="Prepare, check and grade tasks.", no_args_is_help=True)
@@ -39,36 +42,40 @@ def _open(data_dir: Path | None) -> tuple[Settings, Registry]:
     return settings, make_registry(settings)
 
 
-def _is_prepared(registry: Registry, task_id: str) -> bool:
-    return task_id in {task.card.id for task in registry.prepared()}
+def _read_prepared(settings: Settings, task_id: str) -> Manifest | None:
+    try:
+        return read_manifest(settings.data_dir / task_id / "prepared")
+    except SetupError:
+        return None
 
 
 @tasks_app.command("list")
 def list_tasks(data_dir: DataDir = None) -> None:
     """List the known tasks and the state of their data."""
-    _, registry = _open(data_dir)
-    prepared = {task.card.id: task for task in registry.prepared()}
-    table = Table("task", "metric", "better", "data", "digest")
-    cards = {card.id: card for card in registry.cards()}
-    for card in (cards | {task_id: task.card for task_id, task in prepared.items()}).values():
-        task = prepared.get(card.id)
-        is_borrowed = registry.is_competition(card.id)
+    settings, registry = _open(data_dir)
+    table = Table("task", "metric", "better", "data", "rows", "digest")
+    for card in registry.cards():
+        made = _read_prepared(settings, card.id)
         table.add_row(
             card.id,
             card.metric,
             "higher" if card.higher_is_better else "lower",
-            _origin(task, is_borrowed=is_borrowed),
-            task.data_digest[:12] if task else "",
+            _describe_source(made) if made else "[dim]not prepared[/]",
+            f"{made.rows:,}" if made and made.rows else "",
+            made.data_digest[:12] if made else "",
         )
+    for task in registry.prepared():
+        if registry.is_competition(task.card.id):
+            direction = "higher" if task.card.higher_is_better else "lower"
+            about = task.card.id, task.card.metric, direction
+            table.add_row(*about, "MLE-bench", "", task.data_digest[:12])
     out.print(table)
     for refused in registry.refused():
         out.print(f"[yellow]not served[/] {refused.task_id}: {escape(refused.reason)}")
 
 
-def _origin(task: Task | None, *, is_borrowed: bool) -> str:
-    if task is None:
-        return "[dim]not prepared[/]"
-    return "MLE-bench" if is_borrowed else task.source.value
+def _describe_source(made: Manifest) -> str:
+    return made.source.value if made.size is None else f"{made.size} {made.source}"
 
 
 @tasks_app.command()
@@ -77,29 +84,62 @@ def prepare(  # noqa: PLR0913, PLR0917 - one option a part of the question
     twin: Annotated[bool, typer.Option("--twin", help="Make a synthetic twin.")] = False,  # noqa: FBT002
     raw: Annotated[Path | None, typer.Option(help="Folder with Kaggle's raw files.")] = None,
     missing: Annotated[bool, typer.Option("--missing", help="All that are not there.")] = False,  # noqa: FBT002
+    force: Annotated[bool, typer.Option("--force", help="Prepare even what is unchanged.")] = False,  # noqa: FBT002
     size: Annotated[TwinSize | None, typer.Option(help="How large a twin is made.")] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Prepare a task's data, from a twin or from Kaggle's files."""
+    """Prepare a task's data, from a twin or from Kaggle's files.
+
+    Data that was prepared from the same files (or as a twin of the same size) by the same
+    version of the task, and is undamaged, is left as it is; --force replaces it, a twin by one
+    with another secret seed. Anything else is replaced when the new data is complete. What a
+    killed preparation had completed is used by the next one.
+    """
     if twin == (raw is not None):
         raise typer.BadParameter("give either --twin or --raw DIR")  # noqa: TRY003, EM101
-    if missing == (task_id is not None) or (missing and raw):
+    if missing == (task_id is not None) or (missing and (raw or force)):
         raise typer.BadParameter("give a task, or --missing with --twin")  # noqa: TRY003, EM101
+    if size is not None and raw:
+        raise typer.BadParameter("only a twin has a --size")  # noqa: TRY003, EM101
     settings, registry = _open(data_dir)
-    names = [card.id for card in registry.cards() if not _is_prepared(registry, card.id)]
     if task_id is not None and registry.is_competition(task_id):
         message = f"{task_id} is MLE-bench's to prepare: mlebench prepare -c {task_id}"
         raise SetupError(message)
-    for name in names if task_id is None else [task_id]:
-        with err.status(f"preparing {name}") as status:
-            prepare_task(
-                registry.folder(name),
-                settings.data_dir,
-                raw=raw,
-                size=size or settings.twin_size,
-                progress=lambda text, status=status: status.update(escape(text)),  # type: ignore[misc]
-            )
-        err.print(f"[green]prepared[/] {name}")
+    wanted = size or settings.twin_size
+    if task_id is None:
+        _prepare_missing(settings, registry, wanted)
+        return
+    folder, place = registry.folder(task_id), settings.data_dir
+    unchanged = None if force else find_unchanged(folder, place, raw=raw, size=wanted)
+    if unchanged is not None:
+        err.print(f"[green]unchanged[/] {task_id} is prepared already; --force does it again")
+        return
+    with showing_steps(err) as progress:
+        prepare_task(folder, place, raw=raw, size=wanted, progress=progress)
+
+
+def _prepare_missing(settings: Settings, registry: Registry, size: TwinSize) -> None:
+    names = [card.id for card in registry.cards() if _read_prepared(settings, card.id) is None]
+    folders = {name: registry.folder(name) for name in names}
+    with showing_steps(err, len(names)) as progress:
+        failures = prepare_twins(folders, settings.data_dir, size, progress)
+    for failure in failures:
+        err.print(f"[red]failed[/] {failure.task_id}: {escape(failure.reason)}")
+    if failures:
+        raise typer.Exit(1)
+
+
+@tasks_app.command()
+def show(
+    task_id: str,
+    budget: Annotated[
+        int, typer.Option(help=f"How many characters, from {MIN_BUDGET} on.")
+    ] = DEFAULT_BUDGET,
+    data_dir: DataDir = None,
+) -> None:
+    """Print what a model is told about a prepared task."""
+    settings, registry = _open(data_dir)
+    typer.echo(make_briefings(settings).get(registry.get(task_id), budget), nl=False)
 
 
 @tasks_app.command()

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import os
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from reward_server.api.answers import PartOut
@@ -37,19 +38,22 @@ from reward_server.settings import (
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
 from reward_server.store.queries import Store
+from reward_server.tasks.briefing.briefings import Briefings
+from reward_server.tasks.briefing.packages import installed_packages, pinned_packages
 from reward_server.tasks.mlebench import Allowance, Competitions, find_competitions, read_directions
 from reward_server.tasks.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
-    from pathlib import Path
 
     from reward_server.instrument.base import Instrumenter, PlacementCache
     from reward_server.reward.base import Scheme
     from reward_server.sandbox.base import Sandbox
     from reward_server.settings import RewardSettings, Settings
+    from reward_server.tasks.briefing.packages import Package
 
 _LARGEST_ARTIFACT_BYTES = 1 << 30
+_IMAGES = Path(__file__).parent.parent / "sandbox_images"
 
 
 @asynccontextmanager
@@ -67,7 +71,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         rooms = await _open_rooms(settings, store, registry, endpoint, stack)
         runner = JobRunner(rooms, store, registry, settings.queue_limit, settings.max_attempts)
         await stack.enter_async_context(runner)
-        yield Services(settings, runner, store, registry, lambda: _describe_lm(endpoint))
+        briefings = make_briefings(settings)
+        yield Services(settings, runner, store, registry, briefings, lambda: _describe_lm(endpoint))
 
 
 def make_registry(settings: Settings) -> Registry:
@@ -264,6 +269,26 @@ def packages_digest(environment: Path) -> str:
     tools = ("pip-", "setuptools-", "wheel-")
     names = sorted(path.name for path in found if not path.name.startswith(tools))
     return hashlib.sha256("\n".join(names).encode()).hexdigest()
+
+
+def make_briefings(settings: Settings) -> Briefings:
+    """Return what tells models about tasks, with the limits and packages of this server."""
+    return Briefings(_ceiling(settings), find_packages(settings))
+
+
+def find_packages(settings: Settings) -> tuple[Package, ...]:
+    """Return what programs can import: as installed, or for our own images as they are pinned."""
+    chosen = settings.sandbox
+    match chosen:
+        case BubblewrapSettings():
+            return installed_packages(chosen.environment)
+        case DockerSettings():
+            name = chosen.image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+            kind = name.removeprefix("reward-server-")
+            is_ours = name in ("reward-server-cpu", "reward-server-gpu")
+            return pinned_packages(_IMAGES / kind / "requirements.txt") if is_ours else ()
+        case never:
+            assert_never(never)
 
 
 def _ceiling(settings: Settings) -> Limits:

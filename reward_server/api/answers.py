@@ -270,10 +270,12 @@ class TaskOut(TaskSummary):
     public_files: list[str]
     public_folder: str
     sample_submission: str
+    briefing: str
+    budget: int
 
     @classmethod
-    def of(cls, task: Task) -> Self:
-        """Return a prepared task as the API shows it."""
+    def of_briefed(cls, task: Task, briefing: str, budget: int) -> Self:
+        """Return a prepared task as the API shows it, with what a model is told about it."""
         card = task.card
         extra = {
             "description": task.description,
@@ -281,6 +283,8 @@ class TaskOut(TaskSummary):
             "public_files": list(card.public_files),
             "public_folder": f"/workdir/{card.id}/prepared/public",
             "sample_submission": card.sample_submission,
+            "briefing": briefing,
+            "budget": budget,
         }
         return cls.model_validate(_task_fields(task) | extra)
 

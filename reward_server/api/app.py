@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import platform
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from reward_server.errors import InfrastructureError, RequestError
 from reward_server.model import ErrorKind
 from reward_server.store.paging import Order, SolutionFilter
 from reward_server.store.values import JobState
+from reward_server.tasks.briefing import briefings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -41,6 +43,7 @@ class Services:
     runner: JobRunner
     store: Store
     registry: Registry
+    briefings: briefings.Briefings
     describe_lm: Callable[[], answers.PartOut]
 
 
@@ -165,9 +168,17 @@ async def tasks(services: Wired) -> answers.TasksOut:
 
 
 @routes.get("/v1/tasks/{task_id}")
-async def task(task_id: str, services: Wired) -> answers.TaskOut:
-    """Describe one task."""
-    return answers.TaskOut.of(services.registry.get(task_id))
+async def task(
+    task_id: str,
+    services: Wired,
+    budget: Annotated[
+        int, Query(ge=briefings.MIN_BUDGET, le=briefings.MAX_BUDGET)
+    ] = briefings.DEFAULT_BUDGET,
+) -> answers.TaskOut:
+    """Describe one task, with a briefing for a model in at most `budget` characters."""
+    found = services.registry.get(task_id)
+    briefing = await asyncio.to_thread(services.briefings.get, found, budget)
+    return answers.TaskOut.of_briefed(found, briefing, budget)
 
 
 class SolutionQuery(BaseModel):

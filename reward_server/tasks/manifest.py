@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from reward_server.errors import SetupError
-from reward_server.tasks.base import Source  # noqa: TC001 -- as above
+from reward_server.tasks.base import Source, TwinSize  # noqa: TC001 -- as above
+from reward_server.tasks.durable import write_durably
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 FORMAT = 1
@@ -32,7 +34,8 @@ class FileRecord:
 class Manifest:
     """What `manifest.json` says about the data beside it.
 
-    `sample_score` is what the sample submission scores, where that is a number.
+    `size` and `rows` are those of a twin, `recipe` is the digest of all it was made from, and
+    `sample_score` is what the sample submission scores, if that is a number.
     """
 
     format: int
@@ -41,17 +44,30 @@ class Manifest:
     created: datetime
     data_digest: str
     files: dict[str, FileRecord]
+    size: TwinSize | None = None
+    rows: int | None = None
+    recipe: str | None = None
     sample_score: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
 
 _MANIFESTS = TypeAdapter(Manifest)
 
 
-def record_files(prepared: Path) -> dict[str, FileRecord]:
+def _ignore(done: int, total: int) -> None:
+    del done, total
+
+
+def record_files(
+    prepared: Path, count: Callable[[int, int], None] = _ignore
+) -> dict[str, FileRecord]:
     """Return the checksum and size of every public and private file, by relative path."""
     paths = [path for side in ("public", "private") for path in (prepared / side).rglob("*")]
     files = sorted(path for path in paths if not path.is_dir())
-    return {path.relative_to(prepared).as_posix(): _record(path) for path in files}
+    records = {}
+    for number, path in enumerate(files, start=1):
+        records[path.relative_to(prepared).as_posix()] = _record(path)
+        count(number, len(files))
+    return records
 
 
 def digest_files(files: dict[str, FileRecord]) -> str:
@@ -63,7 +79,7 @@ def digest_files(files: dict[str, FileRecord]) -> str:
 def write_manifest(prepared: Path, manifest: Manifest) -> None:
     """Write the manifest beside the public and private folders."""
     text = json.dumps(_MANIFESTS.dump_python(manifest, mode="json"), indent=1)
-    (prepared / NAME).write_text(text + "\n", encoding="utf-8")
+    write_durably(prepared / NAME, text + "\n")
 
 
 def read_manifest(prepared: Path) -> Manifest:

@@ -1,35 +1,71 @@
 """Preparing a task's data: from Kaggle's raw files, or from a twin made on the spot.
 
-The new data is built in a closed folder beside the old and takes its place by a rename, so
-that a reader sees all of one or all of the other. A twin's seed is drawn here and kept
-nowhere; its raw files are deleted before the data is served.
+The new data is made in a closed folder beside the old, read back and compared with its
+checksums, and takes its place by a rename, so that a reader sees all of one or all of the
+other. A twin's seed is drawn there; neither it nor the raw files outlast the making.
 """
 
 from __future__ import annotations
 
-import secrets
+import hashlib
 import shutil
-import tempfile
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reward_server.errors import SetupError
+from reward_server.errors import RewardServerError, SetupError
+from reward_server.grade.scoring import score_submission
 from reward_server.tasks import manifest as manifests
 from reward_server.tasks.base import Source, TwinSize
+from reward_server.tasks.building import Done, building_in
+from reward_server.tasks.durable import put_in_place
 from reward_server.tasks.folders import read_card
 from reward_server.tasks.modules import load_module
+from reward_server.tasks.originals import compare_with_mlebench
+from reward_server.tasks.raw_folder import find_raw_files, identify
+from reward_server.tasks.steps import Stage, Step, quiet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from reward_server.tasks.base import Card
+    from reward_server.tasks.building import Building
+    from reward_server.tasks.steps import Report
 
-_SEED_BITS = 128
+_COUNTED_FILES = 50
 
 
-def _quiet(_: str) -> None:
-    pass
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One preparation: of what, from what, and who is told."""
+
+    folder: Path
+    card: Card
+    raw: Path | None
+    size: TwinSize
+    recipe: str
+    report: Report
+
+    @property
+    def rows(self) -> int:
+        """Return how many raw rows the twin has."""
+        if self.card.twin is None:
+            message = f"{self.card.id} has no twin: give its raw files"
+            raise SetupError(message)
+        return self.card.twin.of(self.size)
+
+    def tell(self, stage: Stage, detail: str = "") -> None:
+        self.report(Step(self.card.id, stage, detail))
+
+    def counter(self, stage: Stage) -> Callable[[int, int], None]:
+        def count(done: int, total: int) -> None:
+            if done == total or done % _COUNTED_FILES == 0:
+                self.report(Step(self.card.id, stage, "", done, total))
+
+        return count
 
 
 def prepare_task(
@@ -38,72 +74,167 @@ def prepare_task(
     *,
     raw: Path | None = None,
     size: TwinSize = TwinSize.SMALL,
-    progress: Callable[[str], None] = _quiet,
+    progress: Report = quiet,
 ) -> manifests.Manifest:
     """Prepare the task of a folder, replacing data prepared before; no `raw` means a twin.
+
+    Raises:
+        SetupError: when a raw file is missing, the folder is not a task, its own code fails,
+            the disk is full, or another process prepares the task; the old data is kept.
+    """
+    card = read_card(folder)
+    with _in_one_line(card.id):
+        home = data_dir / card.id
+        home.mkdir(parents=True, exist_ok=True)
+        for traversed in (data_dir, home):
+            traversed.chmod(0o755)
+        job = _Job(folder, card, raw, size, make_recipe(folder, card, raw, size), progress)
+        with building_in(home, job.recipe) as building:
+            manifest = _make(job, building)
+            put_in_place(building.prepared, home / "prepared")
+        job.tell(Stage.READY, _summary(job, manifest, home / "prepared"))
+    return manifest
+
+
+def find_unchanged(
+    folder: Path, data_dir: Path, *, raw: Path | None = None, size: TwinSize = TwinSize.SMALL
+) -> manifests.Manifest | None:
+    """Return the manifest of data that preparing again would not change; a twin's seed aside.
 
     Raises:
         SetupError: when a raw file is missing or the folder is not a task.
     """
     card = read_card(folder)
-    home = data_dir / card.id
-    home.mkdir(parents=True, exist_ok=True)
-    for traversed in (data_dir, home):
-        traversed.chmod(0o755)
-    with tempfile.TemporaryDirectory(prefix=".building-", dir=home) as name:
-        building = Path(name)
-        files = raw or _make_twin(folder, card, building, size, progress)
-        prepared = _build(folder, card, building, files, progress)
-        manifest = _describe(card, prepared, Source.TWIN if raw is None else Source.RAW)
-        _set_modes(prepared)
-        _replace(prepared, home / "prepared", building / "replaced")
-    progress(f"{card.id}: ready, data digest {manifest.data_digest[:12]}")
+    prepared = data_dir / card.id / "prepared"
+    if not (prepared / manifests.NAME).is_file():
+        return None
+    recipe = make_recipe(folder, card, raw, size)
+    try:
+        manifest = manifests.read_manifest(prepared)
+    except SetupError:
+        return None
+    is_same = manifest.recipe == recipe and manifests.record_files(prepared) == manifest.files
+    return manifest if is_same else None
+
+
+def make_recipe(folder: Path, card: Card, raw: Path | None, size: TwinSize) -> str:
+    """Return the digest of all that decides what is made: the task's files, and raw or size.
+
+    Raises:
+        SetupError: when a raw file is missing.
+    """
+    digest = hashlib.sha256(f"{manifests.FORMAT}\0".encode())
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest.update(f"{path.relative_to(folder)}\0{content}\n".encode())
+    if raw is not None:
+        digest.update(identify(raw, find_raw_files(raw, card.raw_files)).encode())
+    else:
+        digest.update(f"twin {size}".encode())
+    return digest.hexdigest()
+
+
+@contextmanager
+def _in_one_line(task_id: str) -> Iterator[None]:
+    """Turn a full disk, or a folder that is not ours, into an error that names the task."""
+    try:
+        yield
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        message = f"{task_id} is not prepared: {error.strerror or error}{where}"
+        raise SetupError(message) from error
+
+
+@contextmanager
+def _task_code(job: _Job, name: str) -> Iterator[None]:
+    """Turn whatever a task's own file raises into an error that names the file."""
+    try:
+        yield
+    except (RewardServerError, OSError):
+        raise
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        message = f"{job.card.id}: {name} failed with {text}"
+        raise SetupError(message) from error
+
+
+def _make(job: _Job, building: Building) -> manifests.Manifest:
+    """Do the stages that are not done yet."""
+    if building.is_done(Done.RAW):
+        job.tell(Stage.RESUMED)
+    if not building.is_done(Done.RAW):
+        _find_raw(job, building)
+        building.finish_raw()
+    if not building.is_done(Done.SPLIT):
+        _split(job, building)
+        building.finish_split()
+    if building.is_done(Done.ALL):
+        manifest = manifests.read_manifest(building.prepared)
+    else:
+        manifest = _describe(job, building.prepared)
+        _set_modes(building.prepared)
+        building.finish_all(manifest.data_digest)
+    _verify(job, building.prepared, manifest)
     return manifest
 
 
-def _build(
-    folder: Path, card: Card, building: Path, raw: Path, progress: Callable[[str], None]
-) -> Path:
-    prepared = building / "prepared"
+def _find_raw(job: _Job, building: Building) -> None:
+    if job.raw is not None:
+        job.tell(Stage.RAW, str(job.raw))
+        return
+    job.tell(Stage.TWIN, f"{job.rows:,} rows")
+    raw = building.begin(building.raw)
+    with _task_code(job, "twin.py"):
+        twin = load_module(job.folder / "twin.py", "generate")
+        twin.generate(raw, seed=building.state.seed, rows=job.rows)
+
+
+def _split(job: _Job, building: Building) -> None:
+    job.tell(Stage.SPLIT)
+    prepared = building.begin(building.prepared)
     public, private = prepared / "public", prepared / "private"
-    public.mkdir(parents=True)
+    public.mkdir()
     private.mkdir()
-    progress(f"{card.id}: splitting")
-    load_module(folder / "prepare.py", "prepare").prepare(raw, public, private)
-    shutil.copyfile(folder / "description.md", public / "description.md")
-    return prepared
+    with _task_code(job, "prepare.py"):
+        module = load_module(job.folder / "prepare.py", "prepare")
+        module.prepare(job.raw or building.raw, public, private)
+    shutil.copyfile(job.folder / "description.md", public / "description.md")
 
 
-def _make_twin(
-    folder: Path, card: Card, building: Path, size: TwinSize, progress: Callable[[str], None]
-) -> Path:
-    if card.twin is None:
-        message = f"{card.id} has no twin: give its raw files"
-        raise SetupError(message)
-    rows, raw = card.twin.of(size), building / "raw"
-    progress(f"{card.id}: making a twin of {rows} rows")
-    raw.mkdir()
-    twin = load_module(folder / "twin.py", "generate")
-    twin.generate(raw, seed=secrets.randbits(_SEED_BITS), rows=rows)
-    return raw
-
-
-def _describe(card: Card, prepared: Path, source: Source) -> manifests.Manifest:
-    files = manifests.record_files(prepared)
-    for needed in (f"private/{card.answers}", f"public/{card.sample_submission}"):
+def _describe(job: _Job, prepared: Path) -> manifests.Manifest:
+    files = manifests.record_files(prepared, job.counter(Stage.RECORD))
+    for needed in (f"private/{job.card.answers}", f"public/{job.card.sample_submission}"):
         if needed not in files:
-            message = f"{card.id}: prepare.py wrote no {needed}"
+            message = f"{job.card.id}: prepare.py wrote no {needed}"
             raise SetupError(message)
+    is_twin = job.raw is None
     manifest = manifests.Manifest(
         format=manifests.FORMAT,
-        task_id=card.id,
-        source=source,
+        task_id=job.card.id,
+        source=Source.TWIN if is_twin else Source.RAW,
         created=datetime.now(UTC),
         data_digest=manifests.digest_files(files),
         files=files,
+        size=job.size if is_twin else None,
+        rows=job.rows if is_twin else None,
+        recipe=job.recipe,
+        sample_score=_grade_sample(job, prepared),
     )
     manifests.write_manifest(prepared, manifest)
     return manifest
+
+
+def _grade_sample(job: _Job, prepared: Path) -> float | None:
+    """Return what the sample submission scores; it is ours, so that no child need grade it."""
+    job.tell(Stage.GRADE)
+    sample = (prepared / "public" / job.card.sample_submission).read_bytes()
+    answers = prepared / "private" / job.card.answers
+    with warnings.catch_warnings(), _task_code(job, "grade.py"):
+        warnings.simplefilter("ignore")
+        found = score_submission(job.folder, answers, sample, len(sample), lambda _: None)
+    score: float | None = found.get("score")
+    return score
 
 
 def _set_modes(prepared: Path) -> None:
@@ -116,11 +247,19 @@ def _set_modes(prepared: Path) -> None:
     prepared.chmod(0o755)
 
 
-def _replace(new: Path, place: Path, replaced: Path) -> None:
-    if place.exists():
-        place.rename(replaced)
-    try:
-        new.rename(place)
-    except OSError:
-        replaced.rename(place)
-        raise
+def _verify(job: _Job, prepared: Path, manifest: manifests.Manifest) -> None:
+    found = manifests.record_files(prepared, job.counter(Stage.VERIFY))
+    differing = sorted(
+        path
+        for path in manifest.files.keys() | found.keys()
+        if manifest.files.get(path) != found.get(path)
+    )
+    if differing:
+        message = f"{job.card.id}: {differing[0]} reads back differently from what was written"
+        raise SetupError(message)
+
+
+def _summary(job: _Job, manifest: manifests.Manifest, prepared: Path) -> str:
+    note = None if job.raw is None else compare_with_mlebench(job.card.id, prepared)
+    parts = (f"{len(manifest.files):,} files, data digest {manifest.data_digest[:12]}", note)
+    return "; ".join(part for part in parts if part)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
+from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -23,7 +25,7 @@ def read_raw(raw: Path, name: str, archives: Iterable[str] = ()) -> bytes:
     """Return a raw file, from the folder, from `<name>.zip`, or from one of the archives.
 
     Raises:
-        SetupError: when it is in none of them; the text names it.
+        SetupError: when it is in none of them, or its archive is damaged; the text names it.
     """
     for path in (raw / name, raw / name / name):
         if path.is_file():
@@ -31,7 +33,7 @@ def read_raw(raw: Path, name: str, archives: Iterable[str] = ()) -> bytes:
     candidates = [f"{name}.zip", *archives]
     for archive in candidates:
         if (raw / archive).is_file():
-            with zipfile.ZipFile(raw / archive) as members:
+            with open_archive(raw / archive) as members:
                 for member in _members_named(members, name):
                     return members.read(member)
     message = f"the raw file {name} is missing: it was sought as {', '.join([name, *candidates])}"
@@ -68,19 +70,39 @@ def read_raw_tree(raw: Path, name: str, suffix: str) -> Iterator[tuple[PurePosix
     """Yield the files of a raw folder, or of the archive it is shipped as, with their paths.
 
     Raises:
-        SetupError: when neither is there.
+        SetupError: when neither is there, or the archive is damaged.
     """
     if (raw / name).is_dir():
         for path in sorted((raw / name).rglob(f"*{suffix}")):
             yield PurePosixPath(path.relative_to(raw).as_posix()), path.read_bytes()
     elif (raw / f"{name}.zip").is_file():
-        with zipfile.ZipFile(raw / f"{name}.zip") as members:
+        with open_archive(raw / f"{name}.zip") as members:
             for member in sorted(members.namelist()):
-                if member.endswith(suffix):
+                if member.endswith(suffix) and not is_debris(member):
                     yield PurePosixPath(member), members.read(member)
     else:
         message = f"the raw folder {name} is missing: it was sought as {name}/ and {name}.zip"
         raise SetupError(message)
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open an archive for as long as its members are read.
+
+    Raises:
+        SetupError: when it, or a member that is read meanwhile, is damaged or encrypted.
+    """
+    try:
+        with zipfile.ZipFile(path) as members:
+            yield members
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        message = f"the archive {path.name} is not readable: {str(error) or 'it ends too early'}"
+        raise SetupError(message) from error
+
+
+def is_debris(member: str) -> bool:
+    """Tell whether a member of an archive is something that only macOS put there."""
+    return "__MACOSX" in member or member.endswith("/.DS_Store")
 
 
 def write_zip(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
@@ -94,5 +116,5 @@ def write_zip(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 def _members_named(members: zipfile.ZipFile, name: str) -> Iterator[str]:
     for member in members.namelist():
-        if PurePosixPath(member).name == name and "__MACOSX" not in member:
+        if PurePosixPath(member).name == name and not is_debris(member):
             yield member

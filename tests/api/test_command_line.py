@@ -80,6 +80,16 @@ def test_tasks_are_listed_checked_and_graded_offline(data_dir: Path) -> None:
     assert graded["score"] > 1
 
 
+def test_what_a_model_is_told_is_shown(data_dir: Path) -> None:
+    shown = run("tasks", "show", TASK, "--data-dir", data_dir)
+    assert shown.startswith("# Spooky Author Identification\n")
+    assert "to predict" in shown
+    assert len(run("tasks", "show", TASK, "--budget", 1600, "--data-dir", data_dir)) <= 1600
+    refused = run("tasks", "show", TASK, "--budget", 1599, "--data-dir", data_dir, status=1)
+    assert "from 1600 to" in refused
+    assert "no such task" in run("tasks", "show", "none", "--data-dir", data_dir, status=1)
+
+
 def test_a_file_is_graded_against_other_answers_without_prepared_data(tmp_path: Path) -> None:
     case = VECTORS / TASK / "case-14-noisy"
     line = ("--submission", case / "submission.csv", "--answers", case / "answers.csv")

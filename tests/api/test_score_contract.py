@@ -339,6 +339,20 @@ def test_tasks_are_listed_and_described(client: httpx.Client) -> None:
     assert "submission.csv" in described["description"]
 
 
+def test_a_task_comes_with_a_briefing_within_its_budget(client: httpx.Client) -> None:
+    described = client.get(f"/v1/tasks/{TASK}").json()
+    assert described["budget"] == 6000
+    short = client.get(f"/v1/tasks/{TASK}", params={"budget": 1600}).json()
+    assert short["budget"] == 1600
+    assert len(short["briefing"]) <= 1600 < len(described["briefing"]) <= 6000
+    for told in (short, described):
+        assert "id,EAP,HPL,MWS" in told["briefing"]
+        assert "scikit-learn " in told["briefing"]
+    for wrong in (1599, 200_001, "many"):
+        response = client.get(f"/v1/tasks/{TASK}", params={"budget": wrong})
+        assert_problem(response, 422, "invalid_request")
+
+
 def test_health_and_version_name_their_parts(client: httpx.Client) -> None:
     ready = client.get("/readyz").json()
     assert ready["ready"] is True

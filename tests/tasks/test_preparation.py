@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import stat
+import tomllib
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -14,12 +16,17 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from reward_server.errors import SetupError
+from reward_server.grade.process import grade_file
 from reward_server.tasks.base import Source
-from reward_server.tasks.folders import find_folders
+from reward_server.tasks.folders import BUILT_IN, find_folders, read_card
 from reward_server.tasks.inspection import check_task
 from reward_server.tasks.leaks import read_table
+from reward_server.tasks.manifest import read_manifest
 from reward_server.tasks.modules import load_module
+from reward_server.tasks.originals import compare_with_mlebench
 from reward_server.tasks.preparation import prepare_task
+from reward_server.tasks.steps import Stage, Step
+from tests.tasks import tiny
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +38,7 @@ PIZZA, SPOOKY, NOMAD = (
     "spooky-author-identification",
     "nomad2018-predict-transparent-conductors",
 )
+CHECKSUMS = BUILT_IN / "mlebench_checksums.toml"
 ENERGIES = ["formation_energy_ev_natom", "bandgap_energy_ev"]
 
 
@@ -158,14 +166,17 @@ def test_public_files_are_open_and_private_ones_closed_whatever_the_umask(tmp_pa
 
 
 def test_preparing_again_replaces_the_data_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    said: list[str] = []
+    said: list[Step] = []
     first = prepare_task(FOLDERS[SPOOKY], tmp_path, progress=said.append)
     second = prepare_task(FOLDERS[SPOOKY], tmp_path)
     assert first.data_digest != second.data_digest
     assert [path.name for path in (tmp_path / SPOOKY).iterdir()] == ["prepared"]
     assert check_task(FOLDERS[SPOOKY], tmp_path) == ()
-    assert said
-    assert all(line.startswith(SPOOKY) for line in said)
+    assert {step.task_id for step in said} == {SPOOKY}
+    stages = list(dict.fromkeys(step.stage for step in said))
+    wanted = [Stage.TWIN, Stage.SPLIT, Stage.RECORD, Stage.GRADE, Stage.VERIFY, Stage.READY]
+    assert stages == wanted
+    assert {step.done for step in said if step.stage is Stage.VERIFY} == {len(first.files)}
 
 
 def test_a_failed_preparation_keeps_the_old_data(tmp_path: Path) -> None:
@@ -185,8 +196,11 @@ def test_the_manifest_stays_out_of_public(tmp_path: Path) -> None:
         "train.csv",
     ]
     manifest = json.loads((tmp_path / SPOOKY / "prepared" / "manifest.json").read_text())
-    names = ["created", "data_digest", "files", "format", "sample_score", "source", "task_id"]
-    assert sorted(manifest) == names
+    assert sorted(manifest) == [
+        *("created", "data_digest", "files", "format", "recipe", "rows", "sample_score", "size"),
+        *("source", "task_id"),
+    ]
+    assert (manifest["size"], manifest["rows"]) == ("small", 3000)
 
 
 def change(path: Path) -> None:
@@ -207,6 +221,80 @@ def test_damage_is_found(tmp_path: Path, damage: object, problem: str) -> None:
     assert callable(damage)
     damage(tmp_path / SPOOKY / "prepared")
     assert any(problem in found for found in check_task(FOLDERS[SPOOKY], tmp_path))
+
+
+@pytest.mark.parametrize("task_id", FOLDERS)
+def test_the_sample_submissions_score_is_recorded(task_id: str, tmp_path: Path) -> None:
+    manifest = prepare_task(FOLDERS[task_id], tmp_path)
+    card, prepared = read_card(FOLDERS[task_id]), tmp_path / task_id / "prepared"
+    graded = grade_file(
+        FOLDERS[task_id],
+        prepared / "public" / card.sample_submission,
+        prepared / "private" / card.answers,
+    )
+    assert manifest.sample_score == graded.score
+    assert read_manifest(prepared) == manifest
+
+
+def test_a_sample_without_a_number_has_no_score(tmp_path: Path) -> None:
+    folder = tiny.write_task(tmp_path / "tasks")
+    grader = (folder / "grade.py").read_text()
+    (folder / "grade.py").write_text(
+        grader + "\ndef score(truth, prediction):\n    return 0 * 1e999\n"
+    )
+    assert prepare_task(folder, tmp_path / "data").sample_score is None
+
+
+@pytest.mark.parametrize("name", ["twin.py", "prepare.py", "grade.py"])
+def test_a_fault_of_the_tasks_own_code_is_one_line_that_names_the_file(
+    tmp_path: Path, name: str
+) -> None:
+    folder = tiny.write_task(tmp_path / "tasks")
+    failing = "".join(
+        f"def {function}(*_, **__):\n    raise KeyError('a\\nb')\n"
+        for function in ("generate", "prepare", "score")
+    )
+    (folder / name).write_text((folder / name).read_text() + "\n" + failing)
+    with pytest.raises(SetupError, match=rf"^tiny-task: {name} failed with KeyError: .*$"):
+        prepare_task(folder, tmp_path / "data")
+    assert list((tmp_path / "data" / tiny.ID).iterdir()) == []
+
+
+@pytest.mark.parametrize("task_id", FOLDERS)
+def test_the_files_with_known_sums_are_files_that_are_prepared(
+    task_id: str, tmp_path: Path
+) -> None:
+    sums = tomllib.loads(CHECKSUMS.read_text())
+    assert len(sums) == 12
+    made = prepare_task(FOLDERS[task_id], tmp_path)
+    assert sums[task_id].keys() <= made.files.keys()
+
+
+def test_raw_data_is_compared_with_mle_benchs_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, raw, data = tiny.write_task(tmp_path / "tasks"), tmp_path / "raw", tmp_path / "data"
+    raw.mkdir()
+    rows = "".join(f"{n},0.5,{n % 2}\n" for n in range(30))
+    (raw / "train.csv").write_text(f"id,x,y\n{rows}")
+    prepare_task(folder, data, raw=raw)
+    prepared = data / tiny.ID / "prepared"
+    assert compare_with_mlebench(tiny.ID, prepared) is None
+    train, test = (
+        hashlib.md5((prepared / name).read_bytes(), usedforsecurity=False).hexdigest()
+        for name in ("public/train.csv", "private/test.csv")
+    )
+    sums = tmp_path / "sums.toml"
+    monkeypatch.setattr("reward_server.tasks.originals._SUMS", sums)
+    said: list[Step] = []
+    for known in (test, train):
+        sums.write_text(
+            f'[{tiny.ID}]\n"public/train.csv" = "{train}"\n"private/test.csv" = "{known}"\n'
+        )
+        prepare_task(folder, data, raw=raw, progress=said.append)
+    notes = [step.detail for step in said if step.stage is Stage.READY]
+    assert notes[0].endswith("; equals MLE-bench's own data")
+    assert notes[1].endswith("; differs from MLE-bench's in: private/test.csv")
 
 
 @pytest.mark.parametrize("task_id", FOLDERS)

@@ -1,0 +1,104 @@
+"""The parts of a briefing that must never be left out, each in several lengths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from reward_server.tasks.briefing.public_files import count_records, first_records, read_head
+from reward_server.tasks.briefing.wording import count_of, fenced, name_of, plain, size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from reward_server.model import Limits
+    from reward_server.tasks.base import Card
+    from reward_server.tasks.briefing.packages import Package
+    from reward_server.tasks.briefing.public_files import Group
+
+Lengths: TypeAlias = tuple[str, ...]
+"""One section from its shortest form to its richest; an empty text leaves it out."""
+
+_INTRODUCTION_CHARACTERS = 4000
+
+
+def about(card: Card, introduction: str) -> Lengths:
+    """Say what the task is, and what is measured."""
+    better = "higher" if card.higher_is_better else "lower"
+    metric = f"Metric: {plain(card.metric, 120)}; {better} is better."
+    title = f"# {plain(card.title, 80)}"
+    whole = introduction if len(introduction) <= _INTRODUCTION_CHARACTERS else ""
+    short = plain(" ".join(introduction.split()), 120).replace("`", "'")
+    texts = (f"{title}\n\n{text}\n\n{metric}" for text in (short, whole) if text)
+    return tuple(dict.fromkeys(texts)) or (f"{title}\n\n{metric}",)
+
+
+def files(card: Card, groups: Sequence[Group]) -> Lengths:
+    """List the files, as many as there is room for."""
+    place = name_of(f"/workdir/{card.id}/prepared/public", 120)
+    head = f"## Files\n\nAll are in {place}, which is read-only:"
+    return tuple(
+        dict.fromkeys(
+            "\n".join([head, *_list_files(groups, count, characters)])
+            for count, characters in ((3, 40), (8, 60), (40, 80))
+        )
+    )
+
+
+def _list_files(groups: Sequence[Group], most: int, characters: int) -> list[str]:
+    lines = [f"- {name_of(group.name, characters)} ({_measure(group)})" for group in groups[:most]]
+    left = len(groups) - most
+    return [*lines, f"- and {left:,} more"] if left > 0 else lines
+
+
+def _measure(group: Group) -> str:
+    count = f"{count_of(len(group.paths), 'file')}, " if group.is_pattern else ""
+    return count + size_of(group.size)
+
+
+def submission(card: Card, public: Path) -> Lengths:
+    """Show the form of a submission with the first rows of the sample."""
+    sample = public / card.sample_submission
+    head = (
+        f"## Submission file\n\nWrite `./submission.csv` in the form of {name_of(sample.name, 40)}"
+    )
+    if not sample.is_file() or sample.is_symlink():
+        columns = [plain(",".join(card.columns), 300)]
+        return (f"{head}, with this header:\n{fenced(columns)}",)
+    rows, lines = count_records(sample) - 1, first_records(read_head(sample, 1 << 16), 3)
+    width = count_of(len(card.columns), "column")
+    text = f"{head}: {width}, a header and {count_of(rows, 'row')}. It begins:"
+    return tuple(
+        dict.fromkeys(
+            f"{text}\n{fenced([plain(line, most) for line in lines])}" for most in (80, 300, 3000)
+        )
+    )
+
+
+def rules(card: Card, ceiling: Limits) -> Lengths:
+    """Say what a program must do and may use."""
+    seconds = min(card.wall_seconds, ceiling.wall_seconds)
+    memory = size_of(min(card.memory_bytes, ceiling.memory_bytes))
+    cores = count_of(min(card.cores, ceiling.cores), "core")
+    disk = size_of(min(card.disk_bytes, ceiling.disk_bytes))
+    largest = size_of(min(card.artifact_bytes, ceiling.artifact_bytes))
+    short = (
+        "## Rules\n\n"
+        "- One Python program writes `./submission.csv` and exits with status 0.\n"
+        f"- It has {seconds:,g} seconds, {memory} of memory, {cores}, and no network."
+    )
+    more = (
+        f"\n- Files it writes go to its current directory, {disk} at the most, and the submission "
+        f"must not be larger than {largest}."
+    )
+    return short, short + more
+
+
+def packages(known: Sequence[Package]) -> Lengths:
+    """Say what can be imported; nothing where that is not known."""
+    if not known:
+        return ("",)
+    head = "## Packages\n\nBesides Python's standard library there are"
+    named = [f"{package.name} {package.version}" for package in known]
+    lengths = (", ".join(map(plain, named[:count], [60] * count)) for count in (8, 80))
+    return ("", *dict.fromkeys(f"{head} {text}." for text in lengths))
