@@ -43,6 +43,6 @@ def score(truth: Floats, prediction: Floats) -> float:
 
 def _sums(probabilities: pd.DataFrame) -> Floats:
     """Return the sums to six digits, but in full where True and False stand beside numbers."""
-    sums = probabilities.to_numpy(np.float64).sum(axis=1)
+    sums: Floats = probabilities.to_numpy(np.float64).sum(axis=1)
     are_mixed = len({is_bool_dtype(dtype) for dtype in probabilities.dtypes}) > 1
     return np.asarray(sums if are_mixed else sums.round(6))
