@@ -1,4 +1,4 @@
-"""A real server on loopback: embedded Postgres, bubblewrap boxes, twins of the three tasks."""
+"""A real server on loopback: embedded Postgres, bubblewrap boxes, twins of all tasks."""
 
 from __future__ import annotations
 

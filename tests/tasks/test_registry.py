@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SPOOKY = BUILT_IN / "spooky_author_identification"
 CARD = (SPOOKY / "task.toml").read_text()
+MOST_COLUMNS_SHOWN = 20
 
 
 def write_folder(directory: Path, card: str) -> Path:
@@ -35,7 +36,8 @@ def test_the_built_in_cards_are_complete() -> None:
         assert card.sample_submission in card.public_files
         description = (folder / "description.md").read_text()
         assert f"/workdir/{task_id}/prepared/public" in description
-        assert ",".join(card.columns) in description
+        shown = card.columns if len(card.columns) <= MOST_COLUMNS_SHOWN else card.columns[:4]
+        assert ",".join(shown) in description
 
 
 def test_a_card_reads_as_written() -> None:

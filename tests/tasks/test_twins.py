@@ -146,6 +146,7 @@ def test_a_twin_is_made_by_its_seed_and_its_number_of_rows(task_id: str, tmp_pat
         raw = tmp_path / str(number)
         raw.mkdir()
         twin.generate(raw, seed=seed, rows=50)
-        made.append({path.name: path.read_bytes() for path in raw.iterdir()})
+        files = (path for path in raw.rglob("*") if path.is_file())
+        made.append({str(path.relative_to(raw)): path.read_bytes() for path in files})
     assert made[0] == made[1]
     assert all(made[0][name] != made[2][name] for name in made[0])
