@@ -73,13 +73,8 @@ def _outlines(rng: np.random.Generator, species: NDArray[np.intp]) -> Numbers:
     damping = np.tile(1 / np.arange(1, HARMONICS + 1), 2)
     typical = rng.normal(0, 0.22, (len(SPECIES), 2 * HARMONICS))
     own = rng.normal(0, 0.16, (len(species), 2 * HARMONICS))
-<<<<<<< HEAD
-    edge = ((typical[species] + own) * damping) @ basis
-    return np.asarray(np.exp(edge + rng.normal(0, 0.02, edge.shape)))
-=======
     edge = ((typical[species] + own) * damping) @ basis + rng.normal(0, 0.02, (len(species), BINS))
     return np.asarray(np.exp(edge))
->>>>>>> images
 
 
 def _silhouettes(
