@@ -176,7 +176,10 @@ async def _open_background(  # noqa: PLR0913, PLR0917 - one argument a collabora
             group.create_task(worker.look_after(job_id))
 
     on_waiting = (lambda: None) if worker is None else worker.wake
-    rounds = Rounds(settings.jobs.lease_seconds, settings.jobs.queue_seconds, settings.max_attempts)
+    jobs = settings.jobs
+    rounds = Rounds(
+        settings.data_dir, jobs.lease_seconds, jobs.queue_seconds, settings.max_attempts
+    )
     loops = [
         listen(database.engine, on_waiting, on_ended),
         keep_house(database.queue, database.batches, endings, rounds),

@@ -55,24 +55,25 @@ def _body(model: type[BaseModel]) -> dict[str, Any]:
 async def score(request: Request, services: Wired, client: Client) -> Response:
     """Score one submission; held until it has ended, or for `wait_seconds`."""
     asked = await read_score_request(request, services.settings.body_bytes)
-    job_id = await services.desk.submit(asked.asked(client))
-    return await _job_response(services, job_id, asked.wait_seconds)
+    accepted = await services.desk.submit(asked.asked(client))
+    return await _job_response(services, accepted.job_id, asked.wait_seconds)
 
 
 @routes.post(
     "/v1/jobs",
     status_code=202,
-    response_model=answers.JobOut,
+    response_model=answers.JobStateOut,
     openapi_extra=_body(ScoreRequest),
 )
 async def submit(request: Request, services: Wired, client: Client) -> Response:
-    """Accept one submission, durably, and answer at once with its job."""
+    """Accept one submission, durably, and answer at once with its job, which may have ended."""
     asked = await read_score_request(request, services.settings.body_bytes)
     if asked.wait_seconds is not None:
         message = "wait_seconds belongs to POST /score or GET /v1/jobs/{id}"
         raise RequestError(ErrorKind.INVALID_REQUEST, message)
-    job_id = await services.desk.submit(asked.asked(client))
-    return as_json(answers.JobOut(job_id=job_id, status="queued"), 202)
+    accepted = await services.desk.submit(asked.asked(client))
+    content = answers.JobStateOut(job_id=accepted.job_id, status=accepted.state.value)
+    return as_json(content, 202)
 
 
 @routes.post("/v1/jobs/wait", response_model=answers.EndingsOut, openapi_extra=_body(WaitRequest))

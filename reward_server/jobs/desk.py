@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reward_server.errors import InfrastructureError, RequestError
+from reward_server.errors import InfrastructureError, OverloadedError, RequestError
 from reward_server.jobs.bounds import budget_seconds
 from reward_server.model import ErrorKind, Priority
 from reward_server.store.rows import parse_parent_id
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from reward_server.model import Submission
     from reward_server.store.batches import Batches
     from reward_server.store.queries import Store
-    from reward_server.store.values import BatchItem, BatchRow, StoredAnswer
+    from reward_server.store.values import Accepted, BatchItem, BatchRow, StoredAnswer
     from reward_server.tasks.base import Task
     from reward_server.tasks.registry import Registry
 
 _POLL_SECONDS = 5.0
+_MOST_TOLD = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +76,44 @@ class Desk:
         self._bounds = bounds
         self.worker = worker
 
-    async def submit(self, asked: Asked) -> UUID:
+    async def submit(self, asked: Asked) -> Accepted:
         """Accept a submission and return its job; a known key joins the job it belongs to.
+
+        What is known already costs no place, so that a retry finds its job in a full queue, too.
 
         Raises:
             RequestError: `unknown_task`, `invalid_request`, `conflict` or `overloaded`.
             InfrastructureError: `store_error`; whether it was accepted is not known then.
         """
         order = await self._order(asked)
-        self.admission.admit(asked.client)
+        try:
+            self.admission.admit(asked.client)
+        except OverloadedError:
+            known = await self._store.find(order)
+            if known is None:
+                raise
+            return known
         worker = self.worker
         if worker is None or self.admission.queued > 1 or not worker.reserve():
-            return (await self._store.accept(order)).job_id
+            return await self._store.accept(order)
+        return await self._lend(order, worker)
+
+    async def _lend(self, order: Order, worker: Worker) -> Accepted:
+        """Accept a job for a worker that has kept a place for it."""
         try:
             accepted = await self._store.accept(order, worker.claim)
         finally:
             worker.unreserve()
-            self.admission.passed(asked.client)
+            self.admission.passed(order.client)
         if accepted.is_new:
-            job = Claimed(accepted.job_id, accepted.attempt, asked.submission)
+            job = Claimed(
+                accepted.job_id,
+                accepted.attempt,
+                order.submission,
+                left_seconds=order.budget_seconds,
+            )
             worker.start(job)
-        return accepted.job_id
+        return accepted
 
     async def submit_batch(
         self, asked: Sequence[Asked], min_complete: int, *, cancels_rest: bool
@@ -139,7 +157,7 @@ class Desk:
     async def wait_for_any(
         self, job_ids: Sequence[UUID], seconds: float
     ) -> dict[UUID, StoredAnswer | InfrastructureError | RequestError]:
-        """Wait until one of these jobs has ended, and return all that have.
+        """Wait until one of these jobs has ended, and return those that have, up to a few hundred.
 
         Raises:
             InfrastructureError: `store_error`.
@@ -150,7 +168,9 @@ class Desk:
                 if (left := deadline - time.monotonic()) <= 0:
                     break
                 await expectation.any(min(left, _POLL_SECONDS))
-        return {job_id: await self._ending(job_id) for job_id in job_ids if job_id in ended}
+        told = [job_id for job_id in dict.fromkeys(job_ids) if job_id in ended][:_MOST_TOLD]
+        found = await self._store.answers(told)
+        return {job_id: found.get(job_id) or await self._ending(job_id) for job_id in told}
 
     async def look_up(self, job_id: UUID) -> StoredAnswer | JobState:
         """Return the answer of a job, or its state if it has not ended.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 from uuid import UUID, uuid4
 
-from reward_server.errors import InfrastructureError, RequestError, SetupError
+from reward_server.errors import InfrastructureError, RequestError, SetupError, boundary
 from reward_server.model import ErrorKind
 from reward_server.pipeline import walk
 from reward_server.store.values import Claim
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from reward_server.jobs.foresight import Foresight
     from reward_server.jobs.memory import Memory
     from reward_server.jobs.meter import Meter
+    from reward_server.model import Verdict
     from reward_server.pipeline import Rooms
     from reward_server.store.queue import Queue
     from reward_server.store.values import Claimed, StoredAnswer
+    from reward_server.tasks.base import Task
     from reward_server.tasks.registry import Registry
 
 log = logging.getLogger(__name__)
@@ -146,14 +148,21 @@ class Worker:
 
     def start(self, job: Claimed) -> None:
         """Begin with a job that was lent to this worker."""
+        stale = self.result(job.job_id)
+        if stale is not None:
+            stale.cancel()  # lost, and lent to this same worker again
         task = self._group.create_task(self._run(job))
         self._running[job.job_id] = job.attempt, task
         task.add_done_callback(lambda _: self._forget(job))
 
     async def look_after(self, job_id: UUID) -> None:
-        """See whether a job of this worker is still its own, and give it up if not."""
+        """See whether a job of this worker is still its own, and give it up if not.
+
+        Where the database does not answer, the next sign of life will tell.
+        """
         if job_id in self._running:
-            await self._hold([job_id])
+            with suppress(InfrastructureError):
+                await self._hold([job_id])
 
     def _forget(self, job: Claimed) -> None:
         if self._running.get(job.job_id, (None,))[0] == job.attempt:
@@ -171,8 +180,7 @@ class Worker:
 
     async def _claim_all(self) -> None:
         while (free := self.free) > 0:
-            task_ids = [task.card.id for task in self._registry.prepared()]
-            jobs = await self._queue.claim(self.claim, free, task_ids)
+            jobs = await self._queue.claim(self.claim, free, self._registry.prepared_ids())
             for job in jobs:
                 self.start(job)
             if len(jobs) < free:
@@ -215,10 +223,14 @@ class Worker:
 
     async def _answer(self, job: Claimed) -> StoredAnswer:
         task = self._registry.get(job.submission.task_id)
-        known = None if self._memory is None else await self._memory.recall(job, task, self._rooms)
-        if known is not None:
-            return await self._rooms.recorder.record(job.job_id, job.attempt, known)
-        return await walk(job, task, self._rooms)
+        with boundary(ErrorKind.WORKER_LOST, "worker"):
+            known = await self._recall(job, task)
+            if known is not None:
+                return await self._rooms.recorder.record(job.job_id, job.attempt, known)
+            return await walk(job, task, self._rooms)
+
+    async def _recall(self, job: Claimed, task: Task) -> Verdict | None:
+        return None if self._memory is None else await self._memory.recall(job, task, self._rooms)
 
     async def _after_fault(self, job: Claimed, error: InfrastructureError) -> None:
         if error.kind is ErrorKind.CANCELLED:

@@ -60,16 +60,25 @@ class Store(Database):
         Raises:
             RequestError: `conflict` when the key belongs to another body.
         """
-        key = storable_or_none(order.idempotency_key)
         row = await self.row(statements.ACCEPT, order_parameters(order, claim))
         if row is not None:
             return Accepted(row.id, is_new=True, state=JobState(row.state), attempt=row.attempt)
-        existing = await self.one(statements.FIND_BY_KEY, {"key": key})
-        if existing.body_digest != order.body_digest:
-            message = "this idempotency key was used with another request"
-            raise RequestError(ErrorKind.CONFLICT, message)
-        state = JobState(existing.state)
-        return Accepted(existing.id, is_new=False, state=state, attempt=existing.attempt)
+        key = storable_or_none(order.idempotency_key)
+        return _join(order, await self.one(statements.FIND_BY_KEY, {"key": key}))
+
+    async def find(self, order: Order) -> Accepted | None:
+        """Return the job that has this key, unless it would have to be run again.
+
+        Raises:
+            RequestError: `conflict` when the key belongs to another body.
+        """
+        if order.idempotency_key is None:
+            return None
+        key = storable(order.idempotency_key)
+        row = await self.row(statements.FIND_BY_KEY, {"key": key})
+        joined = None if row is None else _join(order, row)
+        runs_again = joined is None or (joined.state.has_ended and not joined.state.has_answer)
+        return None if runs_again else joined
 
     async def record(self, job_id: UUID, attempt: int, verdict: Verdict) -> StoredAnswer:
         """End a job with its one result and return it.
@@ -163,6 +172,14 @@ class Store(Database):
             raise InfrastructureError(ErrorKind.CANCELLED, "the job was cancelled")
         message = "this attempt was given up; its result does not count"
         raise InfrastructureError(ErrorKind.WORKER_LOST, message)
+
+
+def _join(order: Order, existing: Row[Any]) -> Accepted:
+    if existing.body_digest != order.body_digest:
+        message = "this idempotency key was used with another request"
+        raise RequestError(ErrorKind.CONFLICT, message)
+    state = JobState(existing.state)
+    return Accepted(existing.id, is_new=False, state=state, attempt=existing.attempt)
 
 
 def _relatives(rows: Sequence[Row[Any]]) -> tuple[Relative, ...]:

@@ -100,6 +100,6 @@ class Queue(Database):
         )
 
     async def ended(self, job_ids: Collection[UUID]) -> set[UUID]:
-        """Return which of these jobs have ended."""
+        """Return which of these jobs have ended, or are not there at all."""
         rows = await self.rows(statements.ENDED, {"job_ids": list(job_ids)})
         return {row.id for row in rows}

@@ -119,6 +119,9 @@ DEPTH = text("""
 
 RUNNING = text("SELECT count(*) AS running FROM jobs WHERE state = 'running'")
 
+# What does not exist has nothing left to wait for either.
 ENDED = text("""
-    SELECT id FROM jobs WHERE id = ANY (:job_ids) AND state NOT IN ('queued', 'running')
+    SELECT wanted.id FROM unnest(CAST(:job_ids AS uuid[])) AS wanted (id)
+        LEFT JOIN jobs ON jobs.id = wanted.id
+    WHERE jobs.id IS NULL OR state NOT IN ('queued', 'running')
 """)

@@ -75,8 +75,11 @@ class Registry:
 
     def prepared(self) -> tuple[Task, ...]:
         """Return every task that can be served."""
-        ready = (i for i in sorted(self._cards) if (self._prepared(i) / NAME).is_file())
-        return tuple(self.get(task_id) for task_id in ready)
+        return tuple(self.get(task_id) for task_id in self.prepared_ids())
+
+    def prepared_ids(self) -> list[str]:
+        """Return the ids of the tasks whose data is here, without a look into it."""
+        return [i for i in sorted(self._cards) if (self._prepared(i) / NAME).is_file()]
 
     def public_folders(self) -> tuple[Path, ...]:
         """Return the folders that programs of prepared tasks see."""
