@@ -80,6 +80,8 @@ class Worker:
         self._meter = meter
         self._memory = memory
         self._running: dict[UUID, tuple[int, asyncio.Task[StoredAnswer | None]]] = {}
+        # Ends that were told while a job was on its way here, before it was known as ours.
+        self._overheard: set[UUID] = set()
         self._reserved = 0
         self._is_draining = False
         self._wake = asyncio.Event()
@@ -154,6 +156,8 @@ class Worker:
         task = self._group.create_task(self._run(job))
         self._running[job.job_id] = job.attempt, task
         task.add_done_callback(lambda _: self._forget(job))
+        if job.job_id in self._overheard:
+            self._group.create_task(self.look_after(job.job_id))
 
     async def look_after(self, job_id: UUID) -> None:
         """See whether a job of this worker is still its own, and give it up if not.
@@ -163,6 +167,8 @@ class Worker:
         if job_id in self._running:
             with suppress(InfrastructureError):
                 await self._hold([job_id])
+        else:
+            self._overheard.add(job_id)
 
     def _forget(self, job: Claimed) -> None:
         if self._running.get(job.job_id, (None,))[0] == job.attempt:
@@ -180,6 +186,8 @@ class Worker:
 
     async def _claim_all(self) -> None:
         while (free := self.free) > 0:
+            if not self._reserved:
+                self._overheard.clear()
             jobs = await self._queue.claim(self.claim, free, self._registry.prepared_ids())
             for job in jobs:
                 self.start(job)
