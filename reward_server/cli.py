@@ -1,14 +1,17 @@
-"""The command line: serve, check, score, tasks, solutions, rescore, lm."""
+"""The command line: serve, work, check, score, tasks, solutions, rescore, lm."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 import uvicorn
+from prometheus_client import start_http_server
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -19,8 +22,10 @@ from reward_server.cli_lm import lm_app
 from reward_server.cli_rescore import rescore_command
 from reward_server.cli_tasks import tasks_app
 from reward_server.errors import RewardServerError
-from reward_server.settings import load_settings
-from reward_server.wiring import open_services
+from reward_server.jobs.bounds import bound_seconds
+from reward_server.jobs.meter import Meter
+from reward_server.settings import Settings, load_settings
+from reward_server.wiring import make_bounds, open_services, open_worker
 from trainer_client.client import Answer, RewardClient
 from trainer_client.client import RewardServerError as NoAnswerError
 
@@ -51,14 +56,20 @@ _HERE = "http://127.0.0.1:8000"
 
 
 @app.command()
-def serve(host: Host = None, port: Port = None, data_dir: DataDir = None) -> None:
+def serve(
+    host: Host = None,
+    port: Port = None,
+    data_dir: DataDir = None,
+    work_here: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--work/--no-work", help="Run programs in this process, too.")
+    ] = True,
+) -> None:
     """Serve until stopped."""
     settings = load_settings(host=host, port=port, data_dir=data_dir)
-    _refuse_if_missing(preflight.look(settings))
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    _refuse_if_missing(preflight.look(settings, works=work_here))
+    _log_to_stderr()
     uvicorn.run(
-        create_app(lambda: open_services(settings)),
+        create_app(lambda: open_services(settings, works=work_here)),
         host=settings.host,
         port=settings.port,
         loop="uvloop",
@@ -67,6 +78,37 @@ def serve(host: Host = None, port: Port = None, data_dir: DataDir = None) -> Non
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
     )
+
+
+@app.command()
+def work(
+    data_dir: DataDir = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Show numbers on this port of loopback.")
+    ] = None,
+) -> None:
+    """Run jobs of a database that servers elsewhere fill, until stopped."""
+    settings = load_settings(data_dir=data_dir)
+    _refuse_if_missing(preflight.look(settings, serves=False))
+    _log_to_stderr()
+    meter = Meter()
+    if metrics_port is not None:
+        start_http_server(metrics_port, "127.0.0.1", meter.registry)
+    asyncio.run(_work(settings, meter))
+
+
+async def _work(settings: Settings, meter: Meter) -> None:
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with open_worker(settings, meter) as worker:
+        logging.getLogger(__name__).info("worker %s is ready", worker.claim.worker)
+        await stopped.wait()
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
 def _refuse_if_missing(findings: list[preflight.Finding]) -> None:
@@ -91,6 +133,8 @@ def check(host: Host = None, port: Port = None, data_dir: DataDir = None) -> Non
         state = "[yellow]limited[/]" if finding.is_warning else state
         table.add_row(finding.name, state, escape(finding.detail))
     out.print(table)
+    bound = bound_seconds(make_bounds(settings), settings.limits.wall_seconds)
+    out.print(f"every accepted job ends within {bound:.0f} seconds")
     if not all(finding.is_met for finding in findings):
         raise typer.Exit(1)
 

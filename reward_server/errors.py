@@ -2,6 +2,7 @@
 
     RewardServerError
     ├── RequestError         the caller's fault: a 4xx answer, nothing was run
+    │   └── OverloadedError  a 429 that says when to come back
     ├── InfrastructureError  ours: a 503 answer, never a reward
     └── SetupError           the server cannot start; the text names the remedy
 
@@ -46,6 +47,14 @@ class RequestError(_KindedError):
     """The request cannot be served as it is."""
 
     blame = Blame.REQUEST
+
+
+class OverloadedError(RequestError):
+    """There is no room for the request now; `retry_seconds` says when there will be."""
+
+    def __init__(self, message: str, retry_seconds: int) -> None:
+        super().__init__(ErrorKind.OVERLOADED, message)
+        self.retry_seconds = retry_seconds
 
 
 class InfrastructureError(_KindedError):

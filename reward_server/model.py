@@ -10,6 +10,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 
 class Blame(StrEnum):
@@ -95,6 +99,13 @@ class Milestone(IntEnum):
     def label(self) -> str:
         """Return the words a person and the answer use for this step."""
         return self.name.lower().replace("_", " ")
+
+
+class Priority(IntEnum):
+    """Who goes first: what somebody waits for, before what a trainer collects."""
+
+    TRAINING = 0
+    EVALUATION = 1
 
 
 class PromptKind(StrEnum):
@@ -281,3 +292,4 @@ class Verdict:
     higher_is_better: bool
     data_digest: str
     medal: str | None
+    reused_from: UUID | None = None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reward_server.model import Program, Submission
     from reward_server.reward.base import Scheme
     from reward_server.sandbox.base import Sandbox
-    from reward_server.store.values import StoredAnswer
+    from reward_server.store.values import Claimed, StoredAnswer
     from reward_server.tasks.base import Task
 
 
@@ -50,15 +50,13 @@ class Rooms:
     ceiling: Limits
 
 
-async def walk(
-    job_id: UUID, attempt: int, submission: Submission, task: Task, rooms: Rooms
-) -> StoredAnswer:
+async def walk(job: Claimed, task: Task, rooms: Rooms) -> StoredAnswer:
     """Take one submission from its text to its stored verdict.
 
     Raises:
         InfrastructureError: when a part of ours failed; nothing is stored then.
     """
-    watch = _Watch()
+    watch, submission = _Watch(), job.submission
     with boundary(ErrorKind.WORKER_LOST, "walk"):
         program = await _extract(submission)
         instrumented = await rooms.instrumenter.instrument(program)
@@ -78,18 +76,18 @@ async def walk(
             grade=grade,
             reward=reward,
             timings=Timings(
-                queue=execution.queue_seconds,
+                queue=job.waited_seconds + execution.queue_seconds,
                 instrument=instrument_seconds,
                 boot=execution.boot_seconds,
                 execute=execution.duration_seconds,
                 grade=grade_seconds,
-                total=watch.total(),
+                total=job.waited_seconds + watch.total(),
             ),
             higher_is_better=task.card.higher_is_better,
             data_digest=task.data_digest,
             medal=task.medal(grade.score),
         )
-        return await rooms.recorder.record(job_id, attempt, verdict)
+        return await rooms.recorder.record(job.job_id, job.attempt, verdict)
 
 
 async def _extract(submission: Submission) -> Program:

@@ -38,27 +38,22 @@ class Finding:
     is_warning: bool = False
 
 
-def look(settings: Settings) -> list[Finding]:
-    """Return the state of every prerequisite."""
+def look(settings: Settings, *, serves: bool = True, works: bool = True) -> list[Finding]:
+    """Return the state of every prerequisite of what this process does."""
+    running = {"seccomp": _seccomp, **_sandbox_looks(settings), "memory": _memory}
     looks: dict[str, Callable[[Settings], str]] = {
         "python": _python,
-        "seccomp": _seccomp,
-        **_sandbox_looks(settings),
+        **(running if works else {}),
         "database": _database,
         "data directory": _data_dir,
         "tasks": _tasks,
-        "memory": _memory,
-        "reward": _reward,
-        "address": _address,
+        **({"address": _address} if serves else {}),
     }
     findings = [_finding(name, check, settings) for name, check in looks.items()]
-    return [
-        *findings,
-        *_competitions(settings),
-        *_sandbox_findings(settings),
-        *_slots(settings),
-        *_language_model(settings),
-    ]
+    findings += _competitions(settings)
+    if not works:
+        return findings
+    return [*findings, *_sandbox_findings(settings), *_slots(settings), *_language_model(settings)]
 
 
 def _sandbox_looks(settings: Settings) -> dict[str, Callable[[Settings], str]]:

@@ -150,6 +150,23 @@ class LimitSettings(_Part):
     cores: Annotated[int, Field(ge=1, le=1024)] = 1024
 
 
+class JobSettings(_Part):
+    """How jobs are lent to workers, and how long they may wait and take."""
+
+    lease_seconds: Annotated[float, Field(ge=1, le=3600)] = 30.0
+    drain_seconds: Annotated[float, Field(ge=0, le=86_400)] = 10.0
+    queue_seconds: Annotated[float, Field(ge=1, le=30 * 86_400)] = 86_400.0
+    ahead: Annotated[int, Field(ge=0, le=1024)] | None = None
+    reuse: bool = False
+
+
+class ClientSettings(_Part):
+    """Someone with a key of their own, and how many of their jobs may wait at once."""
+
+    key: Annotated[SecretStr, Field(min_length=16)]
+    queued: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+
+
 def _mlebench_data_dir() -> Path:
     """Return where MLE-bench prepares data unless it is told otherwise."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -233,8 +250,10 @@ class Settings(BaseSettings):
     api_key: SecretStr | None = Field(default=None, min_length=16)
     task_folders: tuple[Path, ...] = ()
     twin_size: TwinSize = TwinSize.SMALL
-    queue_limit: Annotated[int, Field(ge=1, le=1_000_000)] = 2000
+    clients: dict[str, ClientSettings] = {}
+    queue_limit: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
     body_bytes: Annotated[int, Field(ge=1 << 10, le=64 << 20)] = 2 << 20
+    batch_bytes: Annotated[int, Field(ge=1 << 10, le=1 << 30)] = 64 << 20
     max_attempts: Annotated[int, Field(ge=1, le=10)] = 3
     contended_above: Annotated[float, Field(gt=0, le=1)] = 0.1
     memory_budget_bytes: Annotated[int, Field(ge=64 << 20, le=4096 * _GIB)] | None = None
@@ -242,8 +261,14 @@ class Settings(BaseSettings):
     instrument: InstrumentSettings = StaticSettings()
     grade: GradeSettings = GradeSettings()
     limits: LimitSettings = LimitSettings()
+    jobs: JobSettings = JobSettings()
     reward: RewardSettings = PaperSettings()
     mlebench: MlebenchSettings | None = None
+
+    @property
+    def has_keys(self) -> bool:
+        """Tell whether only those who have a key are served."""
+        return self.api_key is not None or bool(self.clients)
 
     @property
     def slots(self) -> int:
@@ -285,7 +310,7 @@ def load_settings(**overrides: object) -> Settings:
     except ValidationError as error:
         lines = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise SetupError("settings: " + "; ".join(lines)) from None
-    if settings.api_key is None and not settings.is_loopback:
+    if not settings.has_keys and not settings.is_loopback:
         message = (
             f"refusing to listen on {settings.host} without an API key: set {PREFIX}API_KEY "
             "(at least 16 characters), or listen on 127.0.0.1"

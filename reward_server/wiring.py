@@ -6,11 +6,12 @@ import asyncio
 import hashlib
 import os
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from reward_server.api.answers import PartOut
-from reward_server.api.app import Services
+from reward_server.api.services import Services
 from reward_server.errors import SetupError
 from reward_server.grade.process import GradingLimits, ProcessGrader
 from reward_server.instrument.endpoint import Endpoint, EndpointState
@@ -18,7 +19,18 @@ from reward_server.instrument.lm import LmInstrumenter
 from reward_server.instrument.off import OffInstrumenter
 from reward_server.instrument.process import StaticInstrumenter
 from reward_server.instrument.prompts import Mode
-from reward_server.jobs.runner import JobRunner
+from reward_server.jobs.admission import Admission
+from reward_server.jobs.bounds import Bounds
+from reward_server.jobs.desk import Desk
+from reward_server.jobs.endings import Endings
+from reward_server.jobs.foresight import AskingAhead, NoForesight
+from reward_server.jobs.janitor import PERIOD_SECONDS, Rounds, keep_house
+from reward_server.jobs.listener import listen
+from reward_server.jobs.memory import Memory
+from reward_server.jobs.meter import Meter
+from reward_server.jobs.presence import find_dead, present
+from reward_server.jobs.recording import PatientRecorder
+from reward_server.jobs.worker import Terms, Worker
 from reward_server.model import Limits
 from reward_server.pipeline import Rooms
 from reward_server.reward.normalised import NormalisedScheme
@@ -35,9 +47,11 @@ from reward_server.settings import (
     PaperSettings,
     PercentileSettings,
 )
+from reward_server.store.batches import Batches
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
 from reward_server.store.queries import Store
+from reward_server.store.queue import Queue
 from reward_server.tasks.briefing.briefings import Briefings
 from reward_server.tasks.briefing.packages import installed_packages, pinned_packages
 from reward_server.tasks.mlebench import Allowance, Competitions, find_competitions, read_directions
@@ -45,8 +59,12 @@ from reward_server.tasks.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
+    from uuid import UUID
+
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
     from reward_server.instrument.base import Instrumenter, PlacementCache
+    from reward_server.jobs.foresight import Foresight
     from reward_server.reward.base import Scheme
     from reward_server.sandbox.base import Sandbox
     from reward_server.settings import RewardSettings, Settings
@@ -54,25 +72,190 @@ if TYPE_CHECKING:
 
 _LARGEST_ARTIFACT_BYTES = 1 << 30
 _IMAGES = Path(__file__).parent.parent / "sandbox_images"
+_MOST_AHEAD = 4
+_ASKED_AHEAD = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Database:
+    """The rooms of the store, over one pool of connections."""
+
+    engine: AsyncEngine
+    store: Store
+    queue: Queue
+    batches: Batches
 
 
 @asynccontextmanager
-async def open_services(settings: Settings) -> AsyncIterator[Services]:
+async def open_services(settings: Settings, *, works: bool = True) -> AsyncIterator[Services]:
     """Start everything a server needs, in order, and stop it again in the reverse order.
+
+    Without `works` it only takes jobs in, for workers elsewhere.
 
     Raises:
         SetupError: when a prerequisite is missing; the text names the remedy.
     """
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store(settings))
+        database = await _open_database(settings, stack)
         registry = make_registry(settings)
+        endings, meter = Endings(database.queue), Meter()
         chosen = settings.instrument
+        endpoint = make_endpoint(chosen) if works and isinstance(chosen, LmSettings) else None
+        worker = None
+        if works:
+            parts = _Parts(settings, database, registry, endings, meter)
+            worker = await _open_worker(parts, endpoint, stack)
+        quotas = {name: c.queued for name, c in settings.clients.items() if c.queued is not None}
+        admission = Admission(database.queue, endings, settings.queue_limit, quotas)
+        desk = Desk(
+            database.store,
+            database.batches,
+            registry,
+            endings,
+            admission,
+            make_bounds(settings),
+            worker,
+        )
+        await _open_background(settings, database, endings, worker, stack, admission)
+        yield Services(
+            settings,
+            desk,
+            database.store,
+            registry,
+            make_briefings(settings),
+            meter,
+            lambda: _describe_lm(endpoint),
+        )
+
+
+@asynccontextmanager
+async def open_worker(settings: Settings, meter: Meter) -> AsyncIterator[Worker]:
+    """Start everything that running jobs needs, and no server.
+
+    Raises:
+        SetupError: when a prerequisite is missing; the text names the remedy.
+    """
+    async with AsyncExitStack() as stack:
+        database = await _open_database(settings, stack)
+        registry = make_registry(settings)
+        endings, chosen = Endings(database.queue), settings.instrument
         endpoint = make_endpoint(chosen) if isinstance(chosen, LmSettings) else None
-        rooms = await _open_rooms(settings, store, registry, endpoint, stack)
-        runner = JobRunner(rooms, store, registry, settings.queue_limit, settings.max_attempts)
-        await stack.enter_async_context(runner)
-        briefings = make_briefings(settings)
-        yield Services(settings, runner, store, registry, briefings, lambda: _describe_lm(endpoint))
+        parts = _Parts(settings, database, registry, endings, meter)
+        worker = await _open_worker(parts, endpoint, stack)
+        await _open_background(settings, database, endings, worker, stack)
+        yield worker
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    settings: Settings
+    database: _Database
+    registry: Registry
+    endings: Endings
+    meter: Meter
+
+
+async def _open_worker(parts: _Parts, endpoint: Endpoint | None, stack: AsyncExitStack) -> Worker:
+    settings, queue = parts.settings, parts.database.queue
+    rooms = await _open_rooms(settings, parts.database.store, parts.registry, endpoint, stack)
+    foresight: Foresight = NoForesight()
+    if endpoint is not None:
+        foresight = AskingAhead(rooms.instrumenter, _ASKED_AHEAD)
+    stack.push_async_callback(foresight.aclose)
+    jobs = settings.jobs
+    terms = Terms(
+        slots=settings.slots,
+        ahead=min(settings.slots, _MOST_AHEAD) if jobs.ahead is None else jobs.ahead,
+        lease_seconds=jobs.lease_seconds,
+        drain_seconds=jobs.drain_seconds,
+        max_attempts=settings.max_attempts,
+    )
+    memory = Memory(parts.database.store) if jobs.reuse else None
+    worker = Worker(
+        rooms, queue, parts.registry, parts.endings, terms, foresight, parts.meter, memory
+    )
+    dead = find_dead(settings.data_dir, await queue.workers())
+    await queue.expire(settings.max_attempts, dead)
+    stack.enter_context(present(settings.data_dir, worker.claim.worker))
+    return await stack.enter_async_context(worker)
+
+
+async def _open_background(  # noqa: PLR0913, PLR0917 - one argument a collaborator
+    settings: Settings,
+    database: _Database,
+    endings: Endings,
+    worker: Worker | None,
+    stack: AsyncExitStack,
+    admission: Admission | None = None,
+) -> None:
+    """Start what goes on beside all requests and jobs."""
+    group = await stack.enter_async_context(asyncio.TaskGroup())
+
+    def on_ended(job_id: UUID) -> None:
+        endings.tell(job_id)
+        if worker is not None:
+            group.create_task(worker.look_after(job_id))
+
+    on_waiting = (lambda: None) if worker is None else worker.wake
+    jobs = settings.jobs
+    rounds = Rounds(
+        settings.data_dir, jobs.lease_seconds, jobs.queue_seconds, settings.max_attempts
+    )
+    loops = [
+        listen(database.engine, on_waiting, on_ended),
+        keep_house(database.queue, database.batches, endings, rounds),
+    ]
+    if admission is not None:
+        await admission.count()
+        loops.append(admission.keep_counting())
+    tasks = [group.create_task(loop) for loop in loops]
+
+    async def stop() -> None:
+        for task in tasks:
+            task.cancel()
+
+    stack.push_async_callback(stop)
+
+
+def make_bounds(settings: Settings) -> Bounds:
+    """Return what decides how long a job can take."""
+    chosen = settings.instrument
+    instrument_seconds = chosen.deadline_seconds * 4
+    if isinstance(chosen, LmSettings):
+        instrument_seconds += chosen.lm_deadline_seconds
+    return Bounds(
+        max_attempts=settings.max_attempts,
+        instrument_seconds=instrument_seconds,
+        wall_seconds=settings.limits.wall_seconds,
+        grade_seconds=settings.grade.deadline_seconds,
+        lease_seconds=settings.jobs.lease_seconds,
+        queue_seconds=settings.jobs.queue_seconds,
+        round_seconds=PERIOD_SECONDS,
+    )
+
+
+@asynccontextmanager
+async def open_store(settings: Settings) -> AsyncIterator[Store]:
+    """Reach the database the settings name; the embedded one is started, or joined if it runs.
+
+    Raises:
+        SetupError: when it cannot be started; the text names the remedy.
+    """
+    async with AsyncExitStack() as stack:
+        yield (await _open_database(settings, stack)).store
+
+
+async def _open_database(settings: Settings, stack: AsyncExitStack) -> _Database:
+    if settings.database_url is None:
+        postgres = embedded_postgres(settings.data_dir)
+        url = await asyncio.to_thread(postgres.__enter__)
+        stack.push(postgres.__exit__)
+    else:
+        url = settings.database_url.get_secret_value()
+    engine = make_engine(url)
+    stack.push_async_callback(engine.dispose)
+    await upgrade(engine)
+    return _Database(engine, Store(engine), Queue(engine), Batches(engine))
 
 
 def make_registry(settings: Settings) -> Registry:
@@ -91,26 +274,6 @@ def make_registry(settings: Settings) -> Registry:
         read_directions(chosen.directions),
     )
     return Registry(settings.data_dir, settings.task_folders, competitions)
-
-
-@asynccontextmanager
-async def open_store(settings: Settings) -> AsyncIterator[Store]:
-    """Reach the database the settings name; the embedded one is started, or joined if it runs.
-
-    Raises:
-        SetupError: when it cannot be started; the text names the remedy.
-    """
-    async with AsyncExitStack() as stack:
-        if settings.database_url is None:
-            postgres = embedded_postgres(settings.data_dir)
-            url = await asyncio.to_thread(postgres.__enter__)
-            stack.push(postgres.__exit__)
-        else:
-            url = settings.database_url.get_secret_value()
-        engine = make_engine(url)
-        stack.push_async_callback(engine.dispose)
-        await upgrade(engine)
-        yield Store(engine)
 
 
 async def _open_rooms(
@@ -136,7 +299,7 @@ async def _open_rooms(
         sandbox=sandbox,
         grader=grader,
         scheme=make_scheme(settings.reward),
-        recorder=store,
+        recorder=PatientRecorder(store),
         ceiling=_ceiling(settings),
     )
 

@@ -20,7 +20,7 @@ from reward_server.tasks.preparation import prepare_task
 from reward_server.tasks.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).with_name("reward-server")
@@ -77,6 +77,28 @@ def descendants(pid: int) -> list[int]:
     return found + [lower for child in found for lower in descendants(child)]
 
 
+def read_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_until(happens: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -84,21 +106,29 @@ def free_port() -> int:
         return port
 
 
+def start_process(
+    words: Sequence[str], log: Path, extra: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [COMMAND, *words],
+            env={**os.environ, **SMALL_LIMITS, **extra},
+            stdout=output,
+            stderr=output,
+            cwd=ROOT,
+        )
+
+
 def start_server(
     data_dir: Path,
     log: Path,
     extra: Mapping[str, str] | None = None,
     sandbox: Mapping[str, str] = SANDBOX,
+    *options: str,
 ) -> tuple[subprocess.Popen[bytes], str]:
     port = free_port()
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            [COMMAND, "serve", "--port", str(port), "--data-dir", data_dir],
-            env={**os.environ, **sandbox, **SMALL_LIMITS, **(extra or {})},
-            stdout=output,
-            stderr=output,
-            cwd=ROOT,
-        )
+    words = ["serve", "--port", str(port), "--data-dir", str(data_dir), *options]
+    process = start_process(words, log, {**sandbox, **(extra or {})})
     url = f"http://127.0.0.1:{port}"
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from reward_server.api.problems import is_retryable
 from reward_server.model import Blame, ErrorKind
 
 if TYPE_CHECKING:
@@ -58,11 +59,16 @@ class InstrumentationOut(_Out):
 
 
 class SandboxOut(_Out):
-    """Where the program ran; `contended`: others held it up, so its duration is not its own."""
+    """Where the program ran.
+
+    `contended`: others held it up, so its duration is not its own. `reused`: it ran before, in the
+    same run and on the same data, and was not run again.
+    """
 
     kind: str
     image: str
     contended: bool
+    reused: bool
 
 
 class Answer(_Out):
@@ -104,7 +110,10 @@ def _answer_fields(stored: StoredAnswer) -> dict[str, object]:
         "error": ErrorOut.of(stored.failure),
         "milestones": [milestone.label for milestone in stored.milestones],
         "sandbox": SandboxOut(
-            kind=stored.sandbox.kind, image=stored.sandbox.image, contended=stored.contended
+            kind=stored.sandbox.kind,
+            image=stored.sandbox.image,
+            contended=stored.contended,
+            reused=stored.reused_from is not None,
         ),
     }
     plain = set(Answer.model_fields) - set(special)
@@ -116,6 +125,77 @@ class JobOut(_Out):
 
     job_id: UUID
     status: Literal["queued", "running"]
+
+
+class JobStateOut(_Out):
+    """A job and the state it is in."""
+
+    job_id: UUID
+    status: Literal["queued", "running", "scored", "failed", "errored", "cancelled"]
+
+
+class NoRewardOut(_Out):
+    """Why a job ended without a reward."""
+
+    kind: ErrorKind
+    blame: Blame
+    message: str
+    retryable: bool
+
+    @classmethod
+    def of(cls, kind: ErrorKind, message: str) -> Self:
+        """Return an error as a client reads it."""
+        return cls(kind=kind, blame=kind.blame, message=message, retryable=is_retryable(kind))
+
+
+class BatchOut(_Out):
+    """A batch that was accepted."""
+
+    batch_id: UUID
+    job_ids: list[UUID]
+
+
+class ResultOut(Answer):
+    """An answer, and which item of the batch it belongs to."""
+
+    index: int
+
+    @classmethod
+    def at(cls, index: int, stored: StoredAnswer) -> Self:
+        """Return the answer of one item."""
+        return cls.model_validate(_answer_fields(stored) | {"index": index})
+
+
+class LostOut(_Out):
+    """An item of a batch that ended without a reward."""
+
+    index: int
+    job_id: UUID
+    status: Literal["errored", "cancelled"]
+    error: NoRewardOut
+
+
+class BatchProgressOut(_Out):
+    """How far a batch has come: answers in the order in which they came."""
+
+    batch_id: UUID
+    complete: bool
+    results: list[ResultOut]
+    errors: list[LostOut]
+
+
+class EndingOut(_Out):
+    """How a job ended: with an answer, or with the reason why there is none."""
+
+    job_id: UUID
+    answer: Answer | None
+    error: NoRewardOut | None
+
+
+class EndingsOut(_Out):
+    """Those of the jobs asked about that have ended."""
+
+    ended: list[EndingOut]
 
 
 class RelativeOut(_Out):

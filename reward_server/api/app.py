@@ -6,21 +6,20 @@ import asyncio
 import importlib.metadata
 import platform
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-from uuid import UUID
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
+from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from reward_server.api import answers, problems
-from reward_server.api.requests import ScoreRequest, check_key, read_score_request
+from reward_server.api.jobs import routes as job_routes
+from reward_server.api.services import Services, Wired, as_json, check_client, parse_id
 from reward_server.errors import InfrastructureError, RequestError
 from reward_server.model import ErrorKind
 from reward_server.store.paging import Order, SolutionFilter
-from reward_server.store.values import JobState
 from reward_server.tasks.briefing import briefings
 
 if TYPE_CHECKING:
@@ -29,41 +28,13 @@ if TYPE_CHECKING:
 
     from fastapi.responses import JSONResponse
 
-    from reward_server.jobs.runner import JobRunner
-    from reward_server.settings import Settings
-    from reward_server.store.queries import Store
-    from reward_server.tasks.registry import Registry
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What the routes talk to."""
-
-    settings: Settings
-    runner: JobRunner
-    store: Store
-    registry: Registry
-    briefings: briefings.Briefings
-    describe_lm: Callable[[], answers.PartOut]
-
-
-async def _services(request: Request) -> Services:  # async: a plain function costs a thread
-    services: Services = request.app.state.services
-    return services
-
-
-async def _check_key(request: Request) -> None:
-    check_key(request, (await _services(request)).settings.api_key)
-
-
-Wired = Annotated[Services, Depends(_services)]
 _problem = {"model": problems.Problem, "content": {"application/problem+json": {}}}
 _PROBLEMS: dict[int | str, dict[str, Any]] = dict.fromkeys(
     (401, 404, 409, 413, 415, 422, 429, 503), _problem
 )
 
 open_routes = APIRouter()
-routes = APIRouter(dependencies=[Depends(_check_key)], responses=_PROBLEMS)
+routes = APIRouter()
 
 
 def create_app(open_services: Callable[[], AbstractAsyncContextManager[Services]]) -> FastAPI:
@@ -78,7 +49,10 @@ def create_app(open_services: Callable[[], AbstractAsyncContextManager[Services]
     version = importlib.metadata.version("reward-server")
     app = FastAPI(title="reward-server", version=version, lifespan=lifespan)
     app.include_router(open_routes)
-    app.include_router(routes)
+    guarded_routes = APIRouter(dependencies=[Depends(check_client)], responses=_PROBLEMS)
+    guarded_routes.include_router(job_routes)
+    guarded_routes.include_router(routes)
+    app.include_router(guarded_routes)
     problems.add_handlers(app)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(RequestValidationError, _on_invalid)
@@ -101,63 +75,6 @@ async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
 async def _on_bug(_: Request, error: Exception) -> JSONResponse:
     del error  # the server's log has it; a client must not
     return problems.respond(ErrorKind.WORKER_LOST, "the server failed on this request")
-
-
-_SCORE_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": ScoreRequest.model_json_schema()}},
-    }
-}
-_SCORE_RESPONSES: dict[int | str, dict[str, Any]] = {202: {"model": answers.JobOut}}
-
-
-@routes.post(
-    "/score", response_model=answers.Answer, responses=_SCORE_RESPONSES, openapi_extra=_SCORE_BODY
-)
-@routes.post(
-    "/v1/score",
-    response_model=answers.Answer,
-    responses=_SCORE_RESPONSES,
-    openapi_extra=_SCORE_BODY,
-)
-async def score(request: Request, services: Wired) -> Response:
-    """Score one submission; held until it has ended, or for `wait_seconds`."""
-    asked = await read_score_request(request, services.settings.body_bytes)
-    job_id = await services.runner.submit(asked.submission(), asked.digest(), asked.idempotency_key)
-    return await _job_response(services, job_id, asked.wait_seconds)
-
-
-@routes.get("/v1/jobs/{job_id}", response_model=answers.Answer, responses=_SCORE_RESPONSES)
-async def job(
-    job_id: str,
-    services: Wired,
-    wait_seconds: Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False)] = 0.0,
-) -> Response:
-    """Return a job's answer once it has ended, waiting for it up to `wait_seconds`."""
-    return await _job_response(services, _uuid(job_id, "job"), wait_seconds)
-
-
-async def _job_response(services: Services, job_id: UUID, seconds: float | None) -> Response:
-    ending = await services.runner.wait(job_id, seconds)
-    if isinstance(ending, JobState):
-        return _json(answers.JobOut(job_id=job_id, status=_open_state(ending)), 202)
-    return _json(answers.Answer.of(ending), 200)
-
-
-def _open_state(state: JobState) -> Literal["queued", "running"]:
-    return "queued" if state is JobState.QUEUED else "running"
-
-
-def _json(content: BaseModel, status: int) -> Response:
-    return Response(content.model_dump_json(), status, media_type="application/json")
-
-
-def _uuid(text: str, what: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise RequestError(ErrorKind.NOT_FOUND, f"there is no such {what}") from None
 
 
 @routes.get("/v1/tasks")
@@ -206,7 +123,7 @@ async def solutions(
 @routes.get("/v1/solutions/{solution_id}")
 async def solution(solution_id: str, services: Wired) -> answers.SolutionOut:
     """Return one solution with code, output, lineage, standing and rewards by other schemes."""
-    detail = await services.store.solution(_uuid(solution_id, "solution"))
+    detail = await services.store.solution(parse_id(solution_id, "solution"))
     if detail is None:
         raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")
     stored = detail.answer
@@ -229,13 +146,21 @@ async def readyz(services: Wired) -> Response:
     except InfrastructureError as error:
         database = answers.PartOut(ready=False, detail=error.message)
     kind, slots = services.settings.sandbox.kind, services.settings.slots
+    detail = f"{kind}, {slots} slots" if services.desk.worker else "programs run elsewhere"
     content = answers.ReadyOut(
         ready=database.ready,
         database=database,
-        sandbox=answers.PartOut(ready=True, detail=f"{kind}, {slots} slots"),
+        sandbox=answers.PartOut(ready=True, detail=detail),
         lm=services.describe_lm(),
     )
-    return _json(content, 200 if content.ready else 503)
+    return as_json(content, 200 if content.ready else 503)
+
+
+@open_routes.get("/metrics")
+async def metrics(services: Wired) -> Response:
+    """Return numbers about jobs and slots in Prometheus' format."""
+    shown = services.meter.show(services.desk.admission, services.desk.worker)
+    return Response(shown, media_type=CONTENT_TYPE_LATEST)
 
 
 @open_routes.get("/version")

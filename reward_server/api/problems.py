@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from reward_server.errors import InfrastructureError, RequestError
+from reward_server.errors import InfrastructureError, OverloadedError, RequestError
 from reward_server.model import Blame, ErrorKind
 
 if TYPE_CHECKING:
@@ -58,7 +58,12 @@ class HttpError(Exception):
 
 
 def respond(
-    kind: ErrorKind, detail: str, status: int | None = None, *, closes: bool = False
+    kind: ErrorKind,
+    detail: str,
+    status: int | None = None,
+    *,
+    closes: bool = False,
+    retry_seconds: int = RETRY_SECONDS,
 ) -> JSONResponse:
     """Return the problem document of one error."""
     code = status or _status(kind)
@@ -68,9 +73,9 @@ def respond(
         detail=detail,
         kind=kind,
         blame=kind.blame,
-        retryable=_is_retryable(kind),
+        retryable=is_retryable(kind),
     )
-    headers = {"Retry-After": str(RETRY_SECONDS)} if code in (429, 503) else {}
+    headers = {"Retry-After": str(retry_seconds)} if code in (429, 503) else {}
     if closes:
         headers["Connection"] = "close"
     if code == 401:
@@ -96,7 +101,8 @@ def _status(kind: ErrorKind) -> int:
             assert_never(never)
 
 
-def _is_retryable(kind: ErrorKind) -> bool:
+def is_retryable(kind: ErrorKind) -> bool:
+    """Tell whether the same request may do better later."""
     if kind is ErrorKind.CANCELLED:
         return False
     return kind.blame is Blame.INFRA or kind is ErrorKind.OVERLOADED
@@ -108,7 +114,8 @@ def add_handlers(app: FastAPI) -> None:
     async def on_kinded(_: Request, error: Exception) -> JSONResponse:
         if not isinstance(error, RequestError | InfrastructureError):
             raise error
-        return respond(error.kind, error.message)
+        seconds = error.retry_seconds if isinstance(error, OverloadedError) else RETRY_SECONDS
+        return respond(error.kind, error.message, retry_seconds=seconds)
 
     async def on_http(_: Request, error: Exception) -> JSONResponse:
         if not isinstance(error, HttpError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -19,14 +19,19 @@ from pydantic import (
 
 from reward_server.api.problems import HttpError
 from reward_server.errors import RequestError
-from reward_server.model import ErrorKind, PromptKind, Submission
+from reward_server.jobs.desk import Asked
+from reward_server.model import ErrorKind, Priority, PromptKind, Submission
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fastapi import Request
     from pydantic import SecretStr
 
 _LONGEST_WAIT_SECONDS = 86_400
 _DISCARDED_BYTES = 64 << 20
+_MOST_ITEMS = 10_000
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
 def _any_text(value: object) -> str:
@@ -56,6 +61,7 @@ class ScoreRequest(BaseModel):
     idempotency_key: Name | None = None
     parent_id: Annotated[str, Field(min_length=36, max_length=36)] | None = None
     prompt_kind: Literal["scratch", "improve"] = "scratch"
+    priority: Literal["training", "evaluation"] = "training"
     wall_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = None
     wait_seconds: (
         Annotated[float, Field(ge=0, le=_LONGEST_WAIT_SECONDS, allow_inf_nan=False)] | None
@@ -83,27 +89,80 @@ class ScoreRequest(BaseModel):
         )
 
     def digest(self) -> str:
-        """Return what tells two requests with one key apart: all but how long to wait."""
-        content = self.model_dump(exclude={"idempotency_key", "wait_seconds"})
+        """Return what tells two requests with one key apart: not how soon or how long to wait."""
+        content = self.model_dump(exclude={"idempotency_key", "wait_seconds", "priority"})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
+    def asked(self, client: str) -> Asked:
+        """Return what the desk needs to know."""
+        return Asked(
+            submission=self.submission(),
+            body_digest=self.digest(),
+            idempotency_key=self.idempotency_key,
+            priority=Priority[self.priority.upper()],
+            client=client,
+        )
 
-def check_key(request: Request, api_key: SecretStr | None) -> None:
-    """Let a request pass that carries the key, or all of them if there is none.
+
+class BatchRequest(BaseModel):
+    """Submissions that are waited for together, and how many of them are enough."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    items: Annotated[list[ScoreRequest], Field(min_length=1, max_length=_MOST_ITEMS)]
+    min_complete: Annotated[int, Field(ge=1)] | None = None
+    rest: Literal["continue", "cancel"] = "continue"
+
+    @model_validator(mode="after")
+    def _can_be_complete(self) -> Self:
+        if self.min_complete is not None and self.min_complete > len(self.items):
+            message = "min_complete is more than there are items"
+            raise ValueError(message)
+        if any(item.wait_seconds is not None for item in self.items):
+            message = "wait_seconds belongs to the batch, not to an item"
+            raise ValueError(message)
+        return self
+
+
+class WaitRequest(BaseModel):
+    """Jobs of which the first to end is waited for."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    job_ids: Annotated[list[Name], Field(min_length=1, max_length=_MOST_ITEMS)]
+    wait_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
+
+
+def check_key(request: Request, keys: Mapping[str, SecretStr]) -> str:
+    """Return who sent a request, by the key it carries; nobody in particular without keys.
 
     Raises:
         RequestError: `unauthorized`, without detail.
     """
-    if api_key is None:
-        return
     given = request.headers.get("authorization", "").encode()
-    expected = f"Bearer {api_key.get_secret_value()}".encode()
-    if not hmac.compare_digest(given, expected):
+    clients = [
+        client
+        for client, key in keys.items()
+        if hmac.compare_digest(given, f"Bearer {key.get_secret_value()}".encode())
+    ]
+    if keys and not clients:
         raise RequestError(ErrorKind.UNAUTHORIZED, "unauthorized")
+    return clients[0] if clients else ""
 
 
 async def read_score_request(request: Request, most_bytes: int) -> ScoreRequest:
     """Read and check the body of a score request.
+
+    Raises:
+        RequestError: `invalid_request`.
+        HttpError: 413 for a large body, 415 for another content type.
+    """
+    parsed = await read_request(request, most_bytes, ScoreRequest)
+    return _with_header_key(parsed, request.headers.get("idempotency-key"))
+
+
+async def read_request(request: Request, most_bytes: int, model: type[_Model]) -> _Model:
+    """Read and check a JSON body of any kind.
 
     Raises:
         RequestError: `invalid_request`.
@@ -115,10 +174,9 @@ async def read_score_request(request: Request, most_bytes: int) -> ScoreRequest:
         raise HttpError(415, message)
     content = _parse(await _read(request, most_bytes))
     try:
-        parsed = ScoreRequest.model_validate(content)
+        return model.model_validate(content)
     except ValidationError as error:
         _refuse("; ".join(_explain(problem) for problem in error.errors()[:5]))
-    return _with_header_key(parsed, request.headers.get("idempotency-key"))
 
 
 async def _read(request: Request, most_bytes: int) -> bytes:

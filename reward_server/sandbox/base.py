@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reward_server.model import Execution, Instrumented, Limits
+    from reward_server.model import Box, Execution, Instrumented, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class Capacity:
 
 class Sandbox(Protocol):
     """Runs programs, as many at once as there are slots; the rest wait in order."""
+
+    box: Box
 
     async def start(self) -> None:
         """Make ready to run programs.

@@ -47,7 +47,7 @@ _SETTINGS = {
     "listen_addresses": "",
     "port": "5432",
     "unix_socket_permissions": "0700",
-    "max_connections": "40",
+    "max_connections": "100",
     "shared_buffers": "64MB",
     "max_wal_size": "256MB",
     "fsync": "on",

@@ -23,6 +23,7 @@ from reward_server.model import (
     Timings,
 )
 from reward_server.store.values import (
+    Claimed,
     JobRow,
     JobState,
     SolutionSummary,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
 
     from reward_server.model import Verdict
-    from reward_server.store.values import OutcomeFilter
+    from reward_server.store.values import Claim, Order, OutcomeFilter
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -70,8 +71,20 @@ def parse_parent_id(parent_id: str | None) -> UUID | None:
         raise RequestError(ErrorKind.INVALID_REQUEST, message) from None
 
 
-def job_parameters(submission: Submission) -> dict[str, Any]:
-    """Return the columns of `jobs` that come from a submission."""
+def order_parameters(order: Order, claim: Claim | None = None) -> dict[str, Any]:
+    """Return the columns of a new row of `jobs`."""
+    return _submission_parameters(order.submission) | {
+        "idempotency_key": storable_or_none(order.idempotency_key),
+        "body_digest": order.body_digest,
+        "priority": order.priority.value,
+        "client": storable(order.client),
+        "budget_seconds": order.budget_seconds,
+        "worker": None if claim is None else claim.worker,
+        "lease_seconds": 0.0 if claim is None else claim.lease_seconds,
+    }
+
+
+def _submission_parameters(submission: Submission) -> dict[str, Any]:
     return {
         "task_id": storable(submission.task_id),
         "completion": storable_or_none(submission.completion),
@@ -108,6 +121,7 @@ def solution_parameters(verdict: Verdict) -> dict[str, Any]:
         "exit_code": execution.exit_code,
         "pressure": execution.pressure,
         "contended": execution.contended,
+        "reused_from": verdict.reused_from,
         "data_digest": verdict.data_digest,
         "medal": verdict.medal,
     }
@@ -133,15 +147,16 @@ def _outcome(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _failure(row: Row[Any]) -> Failure | None:
+def failure_of(row: Row[Any]) -> Failure | None:
+    """Read why a job or a solution has no score, if it has none."""
     if row.error_kind is None:
         return None
     return Failure(ErrorKind(row.error_kind), row.error_message or "")
 
 
-def to_job(row: Row[Any]) -> JobRow:
-    """Read a whole row of `jobs`."""
-    submission = Submission(
+def to_submission(row: Row[Any]) -> Submission:
+    """Read what a trainer sent."""
+    return Submission(
         task_id=row.task_id,
         completion=row.completion,
         code=row.code,
@@ -152,14 +167,30 @@ def to_job(row: Row[Any]) -> JobRow:
         prompt_kind=PromptKind(row.prompt_kind),
         wall_seconds=row.wall_seconds,
     )
+
+
+def to_claimed(row: Row[Any]) -> Claimed:
+    """Read a job that was just lent to a worker."""
+    return Claimed(
+        job_id=row.id,
+        attempt=row.attempt,
+        submission=to_submission(row),
+        waited_seconds=float(row.waited_seconds),
+        left_seconds=float(row.left_seconds),
+    )
+
+
+def to_job(row: Row[Any]) -> JobRow:
+    """Read a whole row of `jobs`."""
     return JobRow(
         job_id=row.id,
         idempotency_key=row.idempotency_key,
         body_digest=row.body_digest,
-        submission=submission,
+        submission=to_submission(row),
         state=JobState(row.state),
         attempt=row.attempt,
-        error=_failure(row),
+        faults=row.faults,
+        error=failure_of(row),
         created_at=row.created_at,
         started_at=row.started_at,
         finished_at=row.finished_at,
@@ -204,7 +235,7 @@ def to_answer(row: Row[Any]) -> StoredAnswer:
         code=row.code,
         plan=row.plan,
         program_digest=row.program_digest,
-        failure=_failure(row),
+        failure=failure_of(row),
         timings=_timings(row),
         peak_memory_bytes=row.peak_memory_bytes,
         stdout_tail=row.stdout_tail,
@@ -214,6 +245,7 @@ def to_answer(row: Row[Any]) -> StoredAnswer:
         exit_code=row.exit_code,
         pressure=row.pressure,
         contended=row.contended,
+        reused_from=row.reused_from,
         attempt=row.attempt,
     )
 
@@ -228,7 +260,7 @@ def outcome_parameters(wanted: OutcomeFilter) -> dict[str, Any]:
 
 def to_outcome(row: Row[Any]) -> StoredOutcome:
     """Read the columns of `solutions` that a reward is made of."""
-    failure = _failure(row)
+    failure = failure_of(row)
     execution = Execution(
         box=Box(row.sandbox_kind, row.sandbox_image),
         failure=failure,
@@ -283,6 +315,7 @@ def answer_of(
         exit_code=execution.exit_code,
         pressure=execution.pressure,
         contended=execution.contended,
+        reused_from=verdict.reused_from,
         data_digest=verdict.data_digest,
         scheme=verdict.reward.scheme,
         scheme_version=verdict.reward.version,

@@ -1,4 +1,4 @@
-"""The statements of the hot path, as text: each is one transaction and one round trip."""
+"""Statements on jobs and solutions, as text: each is one transaction and one round trip."""
 
 from __future__ import annotations
 
@@ -17,41 +17,38 @@ _VALUES = ", ".join(
 _SOLUTION_COLUMNS = ", ".join(column.name for column in solutions.c)
 _JOB_COLUMNS = ", ".join(column.name for column in jobs.c)
 
-# Returns a row when the job is the caller's to run: it is new, or it had errored.
+# Returns a row when there is something to run: the job is new, or it had errored or was cancelled.
 ACCEPT = text("""
     INSERT INTO jobs (idempotency_key, body_digest, task_id, completion, code, run_id, step,
-        sample_id, parent_id, prompt_kind, wall_seconds)
-    VALUES (:idempotency_key, :body_digest, :task_id, :completion, :code, :run_id, :step,
-        :sample_id, :parent_id, :prompt_kind, :wall_seconds)
+        sample_id, parent_id, prompt_kind, wall_seconds, priority, client, budget_seconds,
+        created_at, state, worker, lease_until, started_at, deadline_at)
+    SELECT :idempotency_key, :body_digest, :task_id, :completion, :code, :run_id,
+        CAST(:step AS bigint), :sample_id, CAST(:parent_id AS uuid), :prompt_kind,
+        CAST(:wall_seconds AS double precision), CAST(:priority AS smallint), :client,
+        CAST(:budget_seconds AS double precision),
+        clock_timestamp(), CASE WHEN worker IS NULL THEN 'queued' ELSE 'running' END, worker,
+        CASE WHEN worker IS NOT NULL
+            THEN now() + make_interval(secs => CAST(:lease_seconds AS double precision)) END,
+        CASE WHEN worker IS NOT NULL THEN now() END,
+        CASE WHEN worker IS NOT NULL
+            THEN now() + make_interval(secs => CAST(:budget_seconds AS double precision)) END
+    FROM (SELECT CAST(:worker AS uuid) AS worker) AS claim
     ON CONFLICT (idempotency_key) DO UPDATE
-    SET state = 'queued', attempt = jobs.attempt + 1, error_kind = NULL, error_message = NULL,
-        started_at = NULL, finished_at = NULL
-    WHERE jobs.state = 'errored' AND jobs.body_digest = excluded.body_digest
+    SET state = excluded.state, attempt = jobs.attempt + 1, faults = 0, error_kind = NULL,
+        error_message = NULL, worker = excluded.worker, lease_until = excluded.lease_until,
+        started_at = excluded.started_at, deadline_at = excluded.deadline_at,
+        not_before = now(), created_at = excluded.created_at, finished_at = NULL
+    WHERE jobs.state IN ('errored', 'cancelled') AND jobs.body_digest = excluded.body_digest
     RETURNING id, state, attempt
 """)
 
 FIND_BY_KEY = text("SELECT id, state, attempt, body_digest FROM jobs WHERE idempotency_key = :key")
 
-# A job that was running already lost its worker: the new attempt fences off the old one.
-BEGIN = text("""
-    UPDATE jobs
-    SET state = 'running', started_at = now(),
-        attempt = CASE state WHEN 'running' THEN attempt + 1 ELSE attempt END
-    WHERE id = :job_id AND state IN ('queued', 'running')
-    RETURNING attempt
-""")
-
-# The worker itself tries again: the new attempt fences off whatever is left of the old one.
-RETRY = text("""
-    UPDATE jobs SET state = 'running', started_at = now(), attempt = attempt + 1
-    WHERE id = :job_id AND attempt = :attempt AND state IN ('queued', 'running')
-    RETURNING attempt
-""")
-
 RECORD = text(f"""
     WITH ended AS (
-        UPDATE jobs SET state = CAST(:status AS text), finished_at = now()
-        WHERE id = :job_id AND attempt = :attempt AND state IN ('queued', 'running')
+        UPDATE jobs SET state = CAST(:status AS text), finished_at = clock_timestamp(),
+            worker = NULL, lease_until = NULL
+        WHERE id = :job_id AND attempt = :attempt AND state = 'running'
         RETURNING id, {", ".join(_FROM_JOB)}
     )
     INSERT INTO solutions ({_NAMES})
@@ -59,28 +56,31 @@ RECORD = text(f"""
     RETURNING id, created_at
 """)  # noqa: S608 - made of column names
 
-FAIL = text("""
-    UPDATE jobs
-    SET state = 'errored', error_kind = :kind, error_message = :message, finished_at = now()
-    WHERE id = :job_id AND attempt = :attempt AND state IN ('queued', 'running')
-    RETURNING id
-""")
-
 CANCEL = text("""
-    UPDATE jobs SET state = 'cancelled', finished_at = now()
+    UPDATE jobs SET state = 'cancelled', finished_at = now(), worker = NULL, lease_until = NULL
     WHERE id = :job_id AND state IN ('queued', 'running')
     RETURNING id
 """)
 
 JOB = text(f"SELECT {_JOB_COLUMNS} FROM jobs WHERE id = :job_id")  # noqa: S608
 
-UNFINISHED = text(f"""
-    SELECT {_JOB_COLUMNS} FROM jobs WHERE state IN ('queued', 'running') ORDER BY created_at, id
-""")  # noqa: S608
+ANSWERS = text(
+    f"SELECT {_SOLUTION_COLUMNS} FROM solutions WHERE job_id = ANY (:job_ids)"  # noqa: S608
+)
 
 ANSWER = text(f"SELECT {_SOLUTION_COLUMNS} FROM solutions WHERE job_id = :job_id")  # noqa: S608
 
 SOLUTION = text(f"SELECT {_SOLUTION_COLUMNS} FROM solutions WHERE id = :id")  # noqa: S608
+
+# A verdict that can stand for another run of the same program: nothing but the program decided it.
+TWIN = text(f"""
+    SELECT {_SOLUTION_COLUMNS} FROM solutions
+    WHERE program_digest = :program_digest AND run_id = :run_id AND task_id = :task_id
+        AND data_digest = :data_digest AND sandbox_kind = :sandbox_kind
+        AND sandbox_image = :sandbox_image AND reused_from IS NULL AND NOT contended
+        AND COALESCE(error_kind, '') NOT IN ('timeout', 'oom')
+    ORDER BY created_at, id LIMIT 1
+""")  # noqa: S608
 
 HAS_SOLUTION = text("SELECT 1 FROM solutions WHERE id = :id")
 

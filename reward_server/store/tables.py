@@ -1,5 +1,10 @@
 """The tables of the store: jobs that were accepted, and the solutions they ended in.
 
+A running job is lent to a worker until `lease_until`, in the database's time; `attempt` is its
+fencing token: whoever works on an attempt that is not the present one cannot write. `faults`
+counts the attempts that we spoilt. `batches` name jobs by their index; one job may stand in
+several. A trigger tells listeners of every job that waits or has ended.
+
 Beside them `placements` keeps what a language model said of a program, so that it is asked once;
 its `places` are line, column and milestone in turn. `rewards` keeps what solutions earn under
 other schemes than the one they were answered with; the answer's own reward never changes.
@@ -12,6 +17,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     ARRAY,
+    DDL,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -26,6 +32,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    event,
     false,
     func,
 )
@@ -61,8 +68,16 @@ jobs = Table(
     Column("parent_id", Uuid),
     Column("prompt_kind", Text, nullable=False),
     Column("wall_seconds", Double),
+    Column("priority", SmallInteger, nullable=False, server_default="0"),
+    Column("client", Text, nullable=False, server_default=""),
+    Column("budget_seconds", Double, nullable=False, server_default="86400"),
     Column("state", Text, nullable=False, server_default="queued"),
     Column("attempt", Integer, nullable=False, server_default="1"),
+    Column("faults", Integer, nullable=False, server_default="0"),
+    Column("worker", Uuid),
+    Column("lease_until", DateTime(timezone=True)),
+    Column("not_before", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("deadline_at", DateTime(timezone=True)),
     Column("error_kind", Text),
     Column("error_message", Text),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
@@ -75,12 +90,65 @@ jobs = Table(
     CheckConstraint("(completion IS NULL) <> (code IS NULL)", "one_source"),
     CheckConstraint("attempt >= 1", "attempt_is_positive"),
     CheckConstraint("(state = 'errored') = (error_kind IS NOT NULL)", "errored_has_kind"),
+    CheckConstraint(
+        "(state = 'running') = (lease_until IS NOT NULL)"
+        " AND (lease_until IS NULL) = (worker IS NULL)",
+        "running_is_leased",
+    ),
 )
 
 Index(
-    "ix_jobs_unfinished",
+    "ix_jobs_waiting",
+    jobs.c.run_id,
+    jobs.c.priority.desc(),
     jobs.c.created_at,
-    postgresql_where=jobs.c.state.in_(["queued", "running"]),
+    jobs.c.id,
+    postgresql_where=jobs.c.state == "queued",
+)
+Index("ix_jobs_leased", jobs.c.lease_until, postgresql_where=jobs.c.state == "running")
+
+_TELL = DDL(  # type: ignore[no-untyped-call]
+    """
+CREATE FUNCTION tell_jobs() RETURNS trigger LANGUAGE plpgsql AS $tell$
+BEGIN
+    IF NEW.state = 'queued' THEN
+        PERFORM pg_notify('jobs_waiting', '');
+    ELSIF NEW.state <> 'running' THEN
+        PERFORM pg_notify('jobs_ended', NEW.id::text);
+    END IF;
+    RETURN NULL;
+END $tell$;
+"""
+)
+_TELL_EVERY = DDL(  # type: ignore[no-untyped-call]
+    """
+CREATE TRIGGER jobs_are_told AFTER INSERT OR UPDATE OF state ON jobs
+FOR EACH ROW EXECUTE FUNCTION tell_jobs();
+"""
+)
+event.listen(jobs, "after_create", _TELL)
+event.listen(jobs, "after_create", _TELL_EVERY)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", Uuid, primary_key=True, server_default=func.gen_random_uuid()),
+    Column("min_complete", Integer, nullable=False),
+    Column("rest", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("closed_at", DateTime(timezone=True)),
+    CheckConstraint("rest IN ('continue', 'cancel')", "rest_is_known"),
+    CheckConstraint("min_complete >= 1", "min_complete_is_positive"),
+)
+Index("ix_batches_open", batches.c.created_at, postgresql_where=batches.c.closed_at.is_(None))
+
+batch_items = Table(
+    "batch_items",
+    metadata,
+    Column("batch_id", Uuid, ForeignKey("batches.id"), primary_key=True),
+    Column("place", Integer, primary_key=True),
+    Column("job_id", Uuid, ForeignKey("jobs.id"), nullable=False, index=True),
+    Column("is_own", Boolean, nullable=False),
 )
 
 solutions = Table(
@@ -125,6 +193,7 @@ solutions = Table(
     Column("exit_code", Integer),
     Column("pressure", Double),
     Column("contended", Boolean, nullable=False, server_default=false()),
+    Column("reused_from", Uuid),
     Column("data_digest", Text, nullable=False),
     Column("scheme", Text, nullable=False),
     Column("scheme_version", Integer, nullable=False, server_default="1"),
@@ -145,6 +214,7 @@ Index(None, solutions.c.created_at, solutions.c.id)
 Index(None, solutions.c.duration_seconds, solutions.c.id)
 Index(None, solutions.c.task_id, solutions.c.reward, solutions.c.id)
 Index(None, solutions.c.run_id, solutions.c.created_at, solutions.c.id)
+Index(None, solutions.c.program_digest, solutions.c.run_id)
 Index(None, solutions.c.parent_id, postgresql_where=solutions.c.parent_id.is_not(None))
 
 rewards = Table(

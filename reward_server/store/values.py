@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from reward_server.model import Priority
+
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
@@ -34,6 +36,11 @@ class JobState(StrEnum):
     CANCELLED = "cancelled"
 
     @property
+    def has_ended(self) -> bool:
+        """Return whether nobody works on a job in this state, nor will unless it is asked."""
+        return self not in (JobState.QUEUED, JobState.RUNNING)
+
+    @property
     def has_answer(self) -> bool:
         """Return whether a job in this state has a solution with a reward."""
         return self in (JobState.SCORED, JobState.FAILED)
@@ -50,6 +57,67 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be done, for whom, and how long it may take once it has begun."""
+
+    submission: Submission
+    body_digest: str
+    idempotency_key: str | None = None
+    priority: Priority = Priority.TRAINING
+    client: str = ""
+    budget_seconds: float = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A worker that borrows jobs, and for how long at a time."""
+
+    worker: UUID
+    lease_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job that is lent to a worker: what it has waited, and what is left of its time."""
+
+    job_id: UUID
+    attempt: int
+    submission: Submission
+    waited_seconds: float = 0.0
+    left_seconds: float = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """One place of a batch and the state of its job."""
+
+    index: int
+    job_id: UUID
+    state: JobState
+    error: Failure | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """A batch: what it waits for, and its items, those that ended first in front."""
+
+    batch_id: UUID
+    min_complete: int
+    cancels_rest: bool
+    items: tuple[BatchItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """How much waits and runs in the whole database, for whom, and since when."""
+
+    queued: int
+    running: int
+    oldest_seconds: float
+    queued_of: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class JobRow:
     """A job and all that is needed to run it again; `error` is set when it is `errored`."""
 
@@ -59,6 +127,7 @@ class JobRow:
     submission: Submission
     state: JobState
     attempt: int
+    faults: int
     error: Failure | None
     created_at: datetime
     started_at: datetime | None
@@ -98,6 +167,7 @@ class StoredAnswer:
     exit_code: int | None
     pressure: float | None
     contended: bool
+    reused_from: UUID | None
     data_digest: str
     scheme: str
     scheme_version: int

@@ -121,9 +121,15 @@ class Registry:
 
     def prepared(self) -> tuple[Task, ...]:
         """Return every task that can be served."""
-        ready = (i for i in sorted(self._cards) if (self._prepared(i) / NAME).is_file())
         served = (task for task in self._looked_at() if isinstance(task, Task))
-        return (*(self.get(task_id) for task_id in ready), *served)
+        return (*(self.get(task_id) for task_id in self._ready_ids()), *served)
+
+    def prepared_ids(self) -> list[str]:
+        """Return the ids of the tasks whose data is here, without a look into it."""
+        return [*self._ready_ids(), *self._competitions.with_data()]
+
+    def _ready_ids(self) -> list[str]:
+        return [i for i in sorted(self._cards) if (self._prepared(i) / NAME).is_file()]
 
     def public_folders(self) -> tuple[Path, ...]:
         """Return the folders that programs of prepared tasks see."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
-import uuid
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -20,27 +17,18 @@ from tests.conftest import (
     ROOT,
     children,
     descendants,
+    is_alive,
+    read_line,
     start_server,
     stop_server,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
 TASK = "spooky-author-identification"
 NAP = "import subprocess\nsubprocess.run(['sleep', '{}'])\nprint('through')\n"
 KEY = "a-key-of-enough-length"
-
-
-@pytest.fixture
-def own_dir(data_dir: Path) -> Iterator[Path]:
-    """Give a data directory of its own, with the tasks but not the database of the others."""
-    folder = data_dir.parent / f"reward-server-own-{uuid.uuid4()}"
-    folder.mkdir(mode=0o755)
-    for task in data_dir.glob("*/prepared"):
-        (folder / task.parent.name).symlink_to(task.parent)
-    yield folder
-    shutil.rmtree(folder)
 
 
 def test_a_restart_takes_up_what_was_not_finished(own_dir: Path, tmp_path: Path) -> None:
@@ -177,13 +165,6 @@ def wait_for_a_program(server: int) -> None:
         time.sleep(0.05)
 
 
-def read_line(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
 def test_a_lost_keeper_is_our_fault_and_never_a_reward(own_dir: Path, tmp_path: Path) -> None:
     process, url = start_server(own_dir, tmp_path / "log", {"REWARD_SERVER_MAX_ATTEMPTS": "2"})
     body = {"task_id": TASK, "code": NAP.format(30), "idempotency_key": "lost"}
@@ -238,14 +219,6 @@ def test_a_server_that_is_stopped_leaves_no_process(own_dir: Path, tmp_path: Pat
     assert len(family) > 3
     stop_server(process)
     assert [pid for pid in family if is_alive(pid)] == []
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -50,7 +50,7 @@ def test_every_answer_has_the_same_keys(
     assert list(answer) == KEYS
     assert sorted(answer["timings"]) == TIMINGS
     assert sorted(answer["instrumentation"]) == ["kind", "model", "reason", "verified"]
-    assert sorted(answer["sandbox"]) == ["contended", "image", "kind"]
+    assert sorted(answer["sandbox"]) == ["contended", "image", "kind", "reused"]
     assert (answer["status"] == "scored") == answer["valid"] == (answer["error"] is None)
 
 

@@ -45,5 +45,5 @@ async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
 @pytest_asyncio.fixture
 async def store(engine: AsyncEngine) -> Store:
     async with engine.connect() as connection:
-        await connection.execute(text("TRUNCATE jobs, solutions, rewards"))
+        await connection.execute(text("TRUNCATE jobs, solutions, rewards, batches, batch_items"))
     return Store(engine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from reward_server.model import (
     Box,
@@ -18,12 +19,14 @@ from reward_server.model import (
     Timings,
     Verdict,
 )
+from reward_server.store.values import Claim, Order
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from reward_server.store.queries import Store
 
+CLAIM = Claim(uuid4(), 60.0)
 SUBMISSION = Submission(task_id="spaceship", code="print(1)", step=3, sample_id="s", wall_seconds=9)
 TIMINGS = Timings(0.1, 0.2, 0.3, 0.4, 0.5, 1.5)
 FAILURE = Failure(ErrorKind.NONZERO_EXIT, "the program ended with code 1")
@@ -65,8 +68,6 @@ def verdict(
 
 async def add(store: Store, submission: Submission = SUBMISSION, **options: object) -> UUID:
     """Take one submission through the store and return its solution's id."""
-    accepted = await store.accept(submission, "digest")
-    attempt = await store.begin(accepted.job_id)
-    assert attempt is not None
-    stored = await store.record(accepted.job_id, attempt, verdict(**options))  # type: ignore[arg-type]
+    accepted = await store.accept(Order(submission, "digest"), CLAIM)
+    stored = await store.record(accepted.job_id, accepted.attempt, verdict(**options))  # type: ignore[arg-type]
     return stored.solution_id

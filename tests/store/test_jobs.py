@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
-from examples import FAILURE, SUBMISSION, TIMINGS, verdict
+from examples import CLAIM, FAILURE, SUBMISSION, TIMINGS, verdict
 from sqlalchemy import text
 
 from reward_server.errors import InfrastructureError, RequestError
 from reward_server.model import Box, ErrorKind, Failure, Instrumentation, Milestone, Program
 from reward_server.store.engine import make_engine
 from reward_server.store.queries import Store
+from reward_server.store.queue import Queue
 from reward_server.store.rows import storable
-from reward_server.store.values import JobState
+from reward_server.store.values import JobState, Order
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -23,10 +24,9 @@ if TYPE_CHECKING:
 
 
 async def started(store: Store, key: str | None = None) -> tuple[UUID, int]:
-    accepted = await store.accept(SUBMISSION, "digest", key)
-    attempt = await store.begin(accepted.job_id)
-    assert attempt is not None
-    return accepted.job_id, attempt
+    accepted = await store.accept(Order(SUBMISSION, "digest", key), CLAIM)
+    assert accepted.state is JobState.RUNNING
+    return accepted.job_id, accepted.attempt
 
 
 async def count(engine: AsyncEngine, table: str) -> int:
@@ -36,74 +36,72 @@ async def count(engine: AsyncEngine, table: str) -> int:
 
 async def test_an_accepted_job_can_be_run_again_from_its_row(store: Store) -> None:
     submission = replace(SUBMISSION, parent_id=str(uuid4()))
-    accepted = await store.accept(submission, "digest", "key")
+    accepted = await store.accept(Order(submission, "digest", "key"))
     assert accepted.is_new
     job = await store.job(accepted.job_id)
     assert job is not None
     assert (job.submission, job.state, job.attempt) == (submission, JobState.QUEUED, 1)
-    assert await store.unfinished() == [job]
 
 
 async def test_without_a_key_every_job_is_new(store: Store) -> None:
-    first = await store.accept(SUBMISSION, "digest")
-    second = await store.accept(SUBMISSION, "digest")
+    first = await store.accept(Order(SUBMISSION, "digest"))
+    second = await store.accept(Order(SUBMISSION, "digest"))
     assert first.job_id != second.job_id
     assert second.is_new
 
 
 async def test_the_same_key_joins(store: Store) -> None:
     job_id, _ = await started(store, "key")
-    joined = await store.accept(SUBMISSION, "digest", "key")
+    joined = await store.accept(Order(SUBMISSION, "digest", "key"))
     assert (joined.job_id, joined.is_new, joined.state) == (job_id, False, JobState.RUNNING)
 
 
 async def test_the_same_key_with_another_body_is_a_conflict(store: Store) -> None:
-    await store.accept(SUBMISSION, "digest", "key")
+    await store.accept(Order(SUBMISSION, "digest", "key"))
     with pytest.raises(RequestError) as caught:
-        await store.accept(SUBMISSION, "another", "key")
+        await store.accept(Order(SUBMISSION, "another", "key"))
     assert caught.value.kind is ErrorKind.CONFLICT
 
 
 async def test_twenty_at_once_with_one_key_make_one_job(store: Store, engine: AsyncEngine) -> None:
-    accepted = await asyncio.gather(*(store.accept(SUBMISSION, "digest", "key") for _ in range(20)))
+    accepted = await asyncio.gather(
+        *(store.accept(Order(SUBMISSION, "digest", "key")) for _ in range(20))
+    )
     assert sum(one.is_new for one in accepted) == 1
     assert len({one.job_id for one in accepted}) == 1
     assert await count(engine, "jobs") == 1
 
 
-async def test_an_errored_job_is_run_again_by_exactly_one_of_many(store: Store) -> None:
+async def test_an_errored_job_is_run_again_by_exactly_one_of_many(
+    store: Store, engine: AsyncEngine
+) -> None:
     job_id, attempt = await started(store, "key")
-    assert await store.fail(job_id, attempt, ErrorKind.SANDBOX_LOST, "gone")
+    assert await Queue(engine).fail(job_id, attempt, ErrorKind.SANDBOX_LOST, "gone")
     job = await store.job(job_id)
     assert job is not None
     assert job.error == Failure(ErrorKind.SANDBOX_LOST, "gone")
 
-    accepted = await asyncio.gather(*(store.accept(SUBMISSION, "digest", "key") for _ in range(10)))
+    accepted = await asyncio.gather(
+        *(store.accept(Order(SUBMISSION, "digest", "key")) for _ in range(10))
+    )
     assert sum(one.is_new for one in accepted) == 1
     assert {one.state for one in accepted} == {JobState.QUEUED}
-    assert await store.begin(job_id) == attempt + 1
+    (claimed,) = await Queue(engine).claim(CLAIM, 5, ["spaceship"])
+    assert (claimed.job_id, claimed.attempt) == (job_id, attempt + 1)
     with pytest.raises(InfrastructureError):
         await store.record(job_id, attempt, verdict())
 
 
-async def test_an_errored_job_is_not_run_again_for_another_body(store: Store) -> None:
+async def test_an_errored_job_is_not_run_again_for_another_body(
+    store: Store, engine: AsyncEngine
+) -> None:
     job_id, attempt = await started(store, "key")
-    await store.fail(job_id, attempt, ErrorKind.SANDBOX_LOST, "gone")
+    await Queue(engine).fail(job_id, attempt, ErrorKind.SANDBOX_LOST, "gone")
     with pytest.raises(RequestError):
-        await store.accept(SUBMISSION, "another", "key")
+        await store.accept(Order(SUBMISSION, "another", "key"))
     job = await store.job(job_id)
     assert job is not None
     assert job.state is JobState.ERRORED
-
-
-async def test_a_retry_fences_off_the_attempt_before_it(store: Store) -> None:
-    accepted = await store.accept(SUBMISSION, "digest")
-    assert await store.retry(accepted.job_id, 1) == 2
-    assert await store.retry(accepted.job_id, 1) is None
-    with pytest.raises(InfrastructureError):
-        await store.record(accepted.job_id, 1, verdict())
-    assert (await store.record(accepted.job_id, 2, verdict())).attempt == 2
-    assert await store.retry(accepted.job_id, 2) is None
 
 
 async def test_a_result_comes_back_whole(store: Store) -> None:
@@ -123,7 +121,6 @@ async def test_a_result_comes_back_whole(store: Store) -> None:
     assert answer.program_digest == Program("print(1)").digest
     assert answer.peak_memory_bytes == 3 * 2**30
     assert (answer.pressure, answer.contended) == (0.25, True)
-    assert await store.unfinished() == []
 
 
 async def test_a_failed_program_has_its_failure(store: Store) -> None:
@@ -153,25 +150,6 @@ async def test_many_at_once_record_one_row(store: Store, engine: AsyncEngine) ->
     assert await count(engine, "solutions") == 1
 
 
-async def test_a_stale_attempt_cannot_end_a_job(store: Store) -> None:
-    job_id, stale = await started(store)
-    current = await store.begin(job_id)
-    assert current == stale + 1
-    with pytest.raises(InfrastructureError) as caught:
-        await store.record(job_id, stale, verdict())
-    assert caught.value.kind is ErrorKind.WORKER_LOST
-    assert not await store.fail(job_id, stale, ErrorKind.SANDBOX_LOST, "gone")
-    assert await store.answer(job_id) is None
-    await store.record(job_id, current, verdict())
-
-
-async def test_a_job_that_ended_does_not_begin(store: Store) -> None:
-    job_id, attempt = await started(store)
-    await store.record(job_id, attempt, verdict())
-    assert await store.begin(job_id) is None
-    assert await store.begin(uuid4()) is None
-
-
 async def test_a_cancelled_job_takes_no_result(store: Store) -> None:
     job_id, attempt = await started(store)
     assert await store.cancel(job_id)
@@ -196,15 +174,13 @@ async def test_texts_that_postgres_cannot_hold_are_made_storable(store: Store) -
     tidy = "a\ufffdb\ufffdc\ufffdé😀"
     assert storable(nasty) == tidy
     submission = replace(SUBMISSION, code=nasty, sample_id=nasty)
-    accepted = await store.accept(submission, "digest", nasty)
-    attempt = await store.begin(accepted.job_id)
-    assert attempt is not None
+    accepted = await store.accept(Order(submission, "digest", nasty), CLAIM)
     outcome = verdict(program=Program(nasty, nasty), stdout_tail=nasty)
-    await store.record(accepted.job_id, attempt, outcome)
+    await store.record(accepted.job_id, accepted.attempt, outcome)
     answer = await store.answer(accepted.job_id)
     assert answer is not None
     assert (answer.code, answer.plan, answer.stdout_tail, answer.sample_id) == (tidy,) * 4
-    assert not (await store.accept(submission, "digest", nasty)).is_new
+    assert not (await store.accept(Order(submission, "digest", nasty))).is_new
 
 
 @pytest.mark.parametrize("text", ["", "plain", "a\x00", "\ud83d\ude00", "é\x00\udc00"])
@@ -217,7 +193,7 @@ def test_storable_text_can_be_encoded_and_keeps_its_length(text: str) -> None:
 
 async def test_a_parent_that_is_no_id_is_refused(store: Store) -> None:
     with pytest.raises(RequestError):
-        await store.accept(replace(SUBMISSION, parent_id="x"), "digest")
+        await store.accept(Order(replace(SUBMISSION, parent_id="x"), "digest"))
 
 
 async def test_an_unreachable_database_is_our_failure() -> None:

@@ -1,0 +1,218 @@
+"""The routes of jobs and batches: submit, wait, stream, cancel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from reward_server.api import answers
+from reward_server.api.requests import (
+    BatchRequest,
+    ScoreRequest,
+    WaitRequest,
+    read_request,
+    read_score_request,
+)
+from reward_server.api.services import Client, Wired, as_json, parse_id
+from reward_server.errors import InfrastructureError, RequestError
+from reward_server.model import ErrorKind
+from reward_server.store.values import JobState
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from uuid import UUID
+
+    from pydantic import BaseModel
+
+    from reward_server.api.services import Services
+    from reward_server.store.values import BatchItem, StoredAnswer
+
+routes = APIRouter()
+
+Seconds = Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False)]
+_ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"model": answers.JobOut}}
+
+
+def _body(model: type[BaseModel]) -> dict[str, Any]:
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+@routes.post(
+    "/score",
+    response_model=answers.Answer,
+    responses=_ACCEPTED,
+    openapi_extra=_body(ScoreRequest),
+)
+@routes.post(
+    "/v1/score",
+    response_model=answers.Answer,
+    responses=_ACCEPTED,
+    openapi_extra=_body(ScoreRequest),
+)
+async def score(request: Request, services: Wired, client: Client) -> Response:
+    """Score one submission; held until it has ended, or for `wait_seconds`."""
+    asked = await read_score_request(request, services.settings.body_bytes)
+    accepted = await services.desk.submit(asked.asked(client))
+    return await _job_response(services, accepted.job_id, asked.wait_seconds)
+
+
+@routes.post(
+    "/v1/jobs",
+    status_code=202,
+    response_model=answers.JobStateOut,
+    openapi_extra=_body(ScoreRequest),
+)
+async def submit(request: Request, services: Wired, client: Client) -> Response:
+    """Accept one submission, durably, and answer at once with its job, which may have ended."""
+    asked = await read_score_request(request, services.settings.body_bytes)
+    if asked.wait_seconds is not None:
+        message = "wait_seconds belongs to POST /score or GET /v1/jobs/{id}"
+        raise RequestError(ErrorKind.INVALID_REQUEST, message)
+    accepted = await services.desk.submit(asked.asked(client))
+    content = answers.JobStateOut(job_id=accepted.job_id, status=accepted.state.value)
+    return as_json(content, 202)
+
+
+@routes.post("/v1/jobs/wait", response_model=answers.EndingsOut, openapi_extra=_body(WaitRequest))
+async def wait_for_any(request: Request, services: Wired) -> Response:
+    """Wait until one of many jobs has ended, up to `wait_seconds`, and tell of all that have."""
+    asked = await read_request(request, services.settings.body_bytes, WaitRequest)
+    job_ids = [parse_id(job_id, "job") for job_id in asked.job_ids]
+    endings = await services.desk.wait_for_any(job_ids, asked.wait_seconds)
+    ended = [_ending(job_id, ending) for job_id, ending in endings.items()]
+    return as_json(answers.EndingsOut(ended=ended), 200)
+
+
+def _ending(
+    job_id: UUID, ending: StoredAnswer | InfrastructureError | RequestError
+) -> answers.EndingOut:
+    if isinstance(ending, InfrastructureError | RequestError):
+        error = answers.NoRewardOut.of(ending.kind, ending.message)
+        return answers.EndingOut(job_id=job_id, answer=None, error=error)
+    return answers.EndingOut(job_id=job_id, answer=answers.Answer.of(ending), error=None)
+
+
+@routes.get("/v1/jobs/{job_id}", response_model=answers.Answer, responses=_ACCEPTED)
+async def job(job_id: str, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
+    """Return a job's answer once it has ended, waiting for it up to `wait_seconds`."""
+    return await _job_response(services, parse_id(job_id, "job"), wait_seconds)
+
+
+@routes.delete("/v1/jobs/{job_id}")
+async def cancel(job_id: str, services: Wired) -> answers.JobStateOut:
+    """End a job that nobody wants any more; one that has ended stays as it is."""
+    parsed = parse_id(job_id, "job")
+    state = await services.desk.cancel(parsed)
+    return answers.JobStateOut(job_id=parsed, status=state.value)
+
+
+async def _job_response(services: Services, job_id: UUID, seconds: float | None) -> Response:
+    ending = await services.desk.wait(job_id, seconds)
+    if isinstance(ending, JobState):
+        return as_json(answers.JobOut(job_id=job_id, status=_open_state(ending)), 202)
+    return as_json(answers.Answer.of(ending), 200)
+
+
+def _open_state(state: JobState) -> Literal["queued", "running"]:
+    return "queued" if state is JobState.QUEUED else "running"
+
+
+@routes.post(
+    "/v1/batches",
+    status_code=202,
+    response_model=answers.BatchOut,
+    openapi_extra=_body(BatchRequest),
+)
+async def submit_batch(request: Request, services: Wired, client: Client) -> Response:
+    """Accept all items of a batch, durably, or none."""
+    batch_id, job_ids = await _submit_batch(request, services, client)
+    return as_json(answers.BatchOut(batch_id=batch_id, job_ids=job_ids), 202)
+
+
+async def _submit_batch(
+    request: Request, services: Services, client: str
+) -> tuple[UUID, list[UUID]]:
+    asked = await read_request(request, services.settings.batch_bytes, BatchRequest)
+    return await services.desk.submit_batch(
+        [item.asked(client) for item in asked.items],
+        asked.min_complete or len(asked.items),
+        cancels_rest=asked.rest == "cancel",
+    )
+
+
+@routes.get("/v1/batches/{batch_id}", response_model=answers.BatchProgressOut)
+async def batch(batch_id: str, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
+    """Return what a batch has so far, waiting up to `wait_seconds` until that is enough."""
+    parsed = parse_id(batch_id, "batch")
+    async for progress in services.desk.follow(parsed, wait_seconds):
+        last = progress
+    results, lost = await _tell(services, last.ended)
+    content = answers.BatchProgressOut(
+        batch_id=parsed, complete=last.is_complete, results=results, errors=lost
+    )
+    return as_json(content, 200)
+
+
+@routes.post(
+    "/score/batch",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/x-ndjson": {}}}},
+    openapi_extra=_body(BatchRequest),
+)
+@routes.post(
+    "/v1/score/batch",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/x-ndjson": {}}}},
+    openapi_extra=_body(BatchRequest),
+)
+async def stream_batch(request: Request, services: Wired, client: Client) -> Response:
+    """Score a batch over one connection: a line of JSON for every item that has ended.
+
+    Lines come in the order of ends, with the item's `index`, until the batch is complete. A blank
+    line now and then shows that the server is there. Who hangs up finds the batch by its id, which
+    is in the header `Batch-Id`.
+    """
+    batch_id, _ = await _submit_batch(request, services, client)
+    return StreamingResponse(
+        _lines(services, batch_id),
+        media_type="application/x-ndjson",
+        headers={"Batch-Id": str(batch_id)},
+    )
+
+
+async def _lines(services: Services, batch_id: UUID) -> AsyncIterator[str]:
+    told: set[int] = set()
+    async for progress in services.desk.follow(batch_id, None):
+        fresh = [item for item in progress.ended if item.index not in told]
+        told.update(item.index for item in fresh)
+        results, lost = await _tell(services, fresh)
+        told_of = {one.index: one.model_dump_json() for one in results}
+        told_of |= {one.index: one.model_dump_json() for one in lost}
+        lines = [told_of[item.index] for item in fresh if item.index in told_of]
+        yield "".join(f"{line}\n" for line in lines) or "\n"
+
+
+async def _tell(
+    services: Services, ended: Sequence[BatchItem]
+) -> tuple[list[answers.ResultOut], list[answers.LostOut]]:
+    found = await services.desk.answers([item.job_id for item in ended if item.state.has_answer])
+    results = [
+        answers.ResultOut.at(item.index, found[item.job_id])
+        for item in ended
+        if item.job_id in found
+    ]
+    lost = [_lost(item) for item in ended if not item.state.has_answer]
+    return results, lost
+
+
+def _lost(item: BatchItem) -> answers.LostOut:
+    if item.error is None:
+        error = answers.NoRewardOut.of(ErrorKind.CANCELLED, "the job was cancelled")
+        return answers.LostOut(
+            index=item.index, job_id=item.job_id, status="cancelled", error=error
+        )
+    error = answers.NoRewardOut.of(item.error.kind, item.error.message)
+    return answers.LostOut(index=item.index, job_id=item.job_id, status="errored", error=error)

@@ -1,0 +1,81 @@
+"""What the routes talk to, and small things that all of them need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+from fastapi import Depends, Request, Response
+
+from reward_server.api.requests import check_key
+from reward_server.errors import RequestError
+from reward_server.model import ErrorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pydantic import BaseModel, SecretStr
+
+    from reward_server.api.answers import PartOut
+    from reward_server.jobs.desk import Desk
+    from reward_server.jobs.meter import Meter
+    from reward_server.settings import Settings
+    from reward_server.store.queries import Store
+    from reward_server.tasks.briefing.briefings import Briefings
+    from reward_server.tasks.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the routes talk to."""
+
+    settings: Settings
+    desk: Desk
+    store: Store
+    registry: Registry
+    briefings: Briefings
+    meter: Meter
+    describe_lm: Callable[[], PartOut]
+
+    @property
+    def keys(self) -> dict[str, SecretStr]:
+        """Return whose keys open the doors."""
+        named = {name: client.key for name, client in self.settings.clients.items()}
+        return named if self.settings.api_key is None else {"": self.settings.api_key, **named}
+
+
+async def services_of(request: Request) -> Services:  # async: a plain function costs a thread
+    """Return the services of the application a request came to."""
+    services: Services = request.app.state.services
+    return services
+
+
+async def check_client(request: Request) -> str:
+    """Return who asks.
+
+    Raises:
+        RequestError: `unauthorized`.
+    """
+    return check_key(request, (await services_of(request)).keys)
+
+
+Wired = Annotated[Services, Depends(services_of)]
+Client = Annotated[str, Depends(check_client)]
+
+
+def as_json(content: BaseModel, status: int) -> Response:
+    """Return a model as it stands, without another look at it."""
+    return Response(content.model_dump_json(), status, media_type="application/json")
+
+
+def parse_id(text: str, what: str) -> UUID:
+    """Read an id from a path.
+
+    Raises:
+        RequestError: `not_found`.
+    """
+    try:
+        return UUID(text)
+    except ValueError:
+        raise RequestError(ErrorKind.NOT_FOUND, f"there is no such {what}") from None

@@ -1,0 +1,258 @@
+"""A worker: borrows jobs from the database, walks them to their verdicts, and says that it lives.
+
+It borrows a few more than there are slots, so that reading and grading programs costs no slot a
+pause. A job that is lost to another worker, cancelled or out of time is given up here, box and
+all; what this worker still writes about it the database refuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+from uuid import UUID, uuid4
+
+from reward_server.errors import InfrastructureError, RequestError, SetupError, boundary
+from reward_server.model import ErrorKind
+from reward_server.pipeline import walk
+from reward_server.store.values import Claim
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from reward_server.jobs.endings import Endings
+    from reward_server.jobs.foresight import Foresight
+    from reward_server.jobs.memory import Memory
+    from reward_server.jobs.meter import Meter
+    from reward_server.model import Verdict
+    from reward_server.pipeline import Rooms
+    from reward_server.store.queue import Queue
+    from reward_server.store.values import Claimed, StoredAnswer
+    from reward_server.tasks.base import Task
+    from reward_server.tasks.registry import Registry
+
+log = logging.getLogger(__name__)
+
+_IDLE_SECONDS = 1.0
+_PAUSE_SECONDS = 0.5
+# A grader that failed would fail again on the same file, after another whole run of the program.
+_MAY_PASS = frozenset(
+    {ErrorKind.SANDBOX_LOST, ErrorKind.SANDBOX_UNAVAILABLE, ErrorKind.WORKER_LOST}
+)
+_NO_TASK = "the task cannot be served by the worker that took the job"
+OUT_OF_TIME = "the job has used up its time over all attempts"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How many jobs a worker borrows, for how long, and how it lets go of them."""
+
+    slots: int
+    ahead: int
+    lease_seconds: float
+    drain_seconds: float
+    max_attempts: int
+
+
+class Worker:
+    """Runs jobs until it is told to stop."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - one argument a collaborator
+        self,
+        rooms: Rooms,
+        queue: Queue,
+        registry: Registry,
+        endings: Endings,
+        terms: Terms,
+        foresight: Foresight,
+        meter: Meter,
+        memory: Memory | None = None,
+    ) -> None:
+        self.claim = Claim(uuid4(), terms.lease_seconds)
+        self.terms = terms
+        self._rooms = rooms
+        self._queue = queue
+        self._registry = registry
+        self._endings = endings
+        self._foresight = foresight
+        self._meter = meter
+        self._memory = memory
+        self._running: dict[UUID, tuple[int, asyncio.Task[StoredAnswer | None]]] = {}
+        # Ends that were told while a job was on its way here, before it was known as ours.
+        self._overheard: set[UUID] = set()
+        self._reserved = 0
+        self._is_draining = False
+        self._wake = asyncio.Event()
+        self._group = asyncio.TaskGroup()
+        self._loops: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        self._loops = [
+            self._group.create_task(self._keep_claiming()),
+            self._group.create_task(self._keep_holding()),
+        ]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_draining = True
+        self._loops[0].cancel()
+        tasks = [task for _, task in self._running.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.terms.drain_seconds)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._loops[1].cancel()
+        with suppress(InfrastructureError):
+            released = await self._queue.release(self.claim.worker)
+            log.info("%d jobs are left to other workers", released)
+        await self._group.__aexit__(kind, error, trace)
+
+    @property
+    def busy(self) -> int:
+        """Return how many jobs this worker has."""
+        return len(self._running)
+
+    @property
+    def free(self) -> int:
+        """Return how many more jobs this worker may borrow."""
+        if self._is_draining:
+            return 0
+        return self.terms.slots + self.terms.ahead - len(self._running) - self._reserved
+
+    def wake(self) -> None:
+        """Look for jobs now."""
+        self._wake.set()
+
+    def reserve(self) -> bool:
+        """Keep a place for a job that is about to be accepted, if there is one."""
+        has_place = self.free > 0
+        self._reserved += has_place
+        return has_place
+
+    def unreserve(self) -> None:
+        """Give up a place that was kept."""
+        self._reserved -= 1
+
+    def result(self, job_id: UUID) -> asyncio.Task[StoredAnswer | None] | None:
+        """Return the work on a job, if it is done here."""
+        attempt_and_task = self._running.get(job_id)
+        return None if attempt_and_task is None else attempt_and_task[1]
+
+    def start(self, job: Claimed) -> None:
+        """Begin with a job that was lent to this worker."""
+        stale = self.result(job.job_id)
+        if stale is not None:
+            stale.cancel()  # lost, and lent to this same worker again
+        task = self._group.create_task(self._run(job))
+        self._running[job.job_id] = job.attempt, task
+        task.add_done_callback(lambda _: self._forget(job))
+        if job.job_id in self._overheard:
+            self._group.create_task(self.look_after(job.job_id))
+
+    async def look_after(self, job_id: UUID) -> None:
+        """See whether a job of this worker is still its own, and give it up if not.
+
+        Where the database does not answer, the next sign of life will tell.
+        """
+        if job_id in self._running:
+            with suppress(InfrastructureError):
+                await self._hold([job_id])
+        else:
+            self._overheard.add(job_id)
+
+    def _forget(self, job: Claimed) -> None:
+        if self._running.get(job.job_id, (None,))[0] == job.attempt:
+            del self._running[job.job_id]
+        self.wake()
+
+    async def _keep_claiming(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_IDLE_SECONDS):
+                    await self._wake.wait()
+            self._wake.clear()
+            with suppress(InfrastructureError):  # the store's own log has it
+                await self._claim_all()
+
+    async def _claim_all(self) -> None:
+        while (free := self.free) > 0:
+            if not self._reserved:
+                self._overheard.clear()
+            jobs = await self._queue.claim(self.claim, free, self._registry.prepared_ids())
+            for job in jobs:
+                self.start(job)
+            if len(jobs) < free:
+                break
+        await self._foresight.look(self._queue)
+
+    async def _keep_holding(self) -> None:
+        while True:
+            await asyncio.sleep(self.terms.lease_seconds / 3)
+            with suppress(InfrastructureError):
+                await self._hold(list(self._running))
+
+    async def _hold(self, job_ids: list[UUID]) -> None:
+        held = {job_id: self._running[job_id] for job_id in job_ids if job_id in self._running}
+        if not held:
+            return
+        still = await self._queue.hold(self.claim, held)
+        for job_id, (attempt, task) in held.items():
+            if still.get(job_id) != attempt and not task.done():
+                log.warning("job %s is given up: it is no longer ours", job_id)
+                task.cancel()
+
+    async def _run(self, job: Claimed) -> StoredAnswer | None:
+        try:
+            async with asyncio.timeout(max(0.0, job.left_seconds)):
+                answer = await self._answer(job)
+        except (RequestError, SetupError):
+            log.exception("job %s is of a task that cannot be served here", job.job_id)
+            await self._fail(job, ErrorKind.WORKER_LOST, _NO_TASK)
+        except TimeoutError:
+            await self._fail(job, ErrorKind.WORKER_LOST, OUT_OF_TIME)
+        except InfrastructureError as error:
+            await self._after_fault(job, error)
+        else:
+            self._meter.ended(answer)
+            self._endings.tell(job.job_id)
+            return answer
+        self._endings.tell(job.job_id)
+        return None
+
+    async def _answer(self, job: Claimed) -> StoredAnswer:
+        task = self._registry.get(job.submission.task_id)
+        with boundary(ErrorKind.WORKER_LOST, "worker"):
+            known = await self._recall(job, task)
+            if known is not None:
+                return await self._rooms.recorder.record(job.job_id, job.attempt, known)
+            return await walk(job, task, self._rooms)
+
+    async def _recall(self, job: Claimed, task: Task) -> Verdict | None:
+        return None if self._memory is None else await self._memory.recall(job, task, self._rooms)
+
+    async def _after_fault(self, job: Claimed, error: InfrastructureError) -> None:
+        if error.kind is ErrorKind.CANCELLED:
+            return
+        with suppress(InfrastructureError):  # the lease runs out, and somebody takes it up
+            if error.kind in _MAY_PASS and await self._queue.retry(
+                job.job_id, job.attempt, self.terms.max_attempts, _PAUSE_SECONDS * job.attempt
+            ):
+                log.warning("job %s is tried again: %s", job.job_id, error.message)
+                return
+        self._meter.errored(job.submission.task_id, error.kind.value)
+        log.error("job %s ended without a reward: %s", job.job_id, error.message)
+        await self._fail(job, error.kind, error.message)
+
+    async def _fail(self, job: Claimed, kind: ErrorKind, message: str) -> None:
+        with suppress(InfrastructureError):  # as above
+            await self._queue.fail(job.job_id, job.attempt, kind, message)

@@ -1,0 +1,127 @@
+"""Statements on the queue: who may work on what, and for how long.
+
+All times are the database's. A job leaves `running` with a new attempt number or for good, so
+that whoever held it before can write nothing more.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import text
+
+_BACK = "worker = NULL, lease_until = NULL"
+_LEASE = "now() + make_interval(secs => CAST(:lease_seconds AS double precision))"
+_SUBMISSION = (
+    "task_id, completion, code, run_id, step, sample_id, parent_id, prompt_kind, wall_seconds"
+)
+
+# Runs take turns: a run that has few jobs under way goes before one that has many. The runs that
+# wait are found by jumping through the index, so that a long queue costs no more than a short one.
+CLAIM = text(f"""
+    WITH RECURSIVE waiting (run_id) AS (
+        (SELECT run_id FROM jobs WHERE state = 'queued' ORDER BY run_id LIMIT 1)
+        UNION ALL
+        SELECT (SELECT jobs.run_id FROM jobs
+            WHERE state = 'queued' AND jobs.run_id > waiting.run_id ORDER BY jobs.run_id LIMIT 1)
+        FROM waiting WHERE waiting.run_id IS NOT NULL
+    ), held AS (
+        SELECT run_id, count(*) AS jobs FROM jobs WHERE state = 'running' GROUP BY run_id
+    ), ranked AS (
+        SELECT head.id, head.priority, head.created_at,
+            COALESCE(held.jobs, 0) + row_number() OVER (
+                PARTITION BY waiting.run_id ORDER BY head.priority DESC, head.created_at, head.id
+            ) AS turn
+        FROM waiting LEFT JOIN held USING (run_id) CROSS JOIN LATERAL (
+            SELECT id, priority, created_at FROM jobs
+            WHERE state = 'queued' AND jobs.run_id = waiting.run_id AND not_before <= now()
+                AND task_id = ANY (:task_ids)
+            ORDER BY priority DESC, created_at, id LIMIT :most + 16
+        ) AS head
+        WHERE waiting.run_id IS NOT NULL
+    ), chosen AS (
+        SELECT jobs.id FROM ranked JOIN jobs ON jobs.id = ranked.id
+        WHERE jobs.state = 'queued'
+        ORDER BY ranked.priority DESC, ranked.turn, ranked.created_at, ranked.id
+        LIMIT :most FOR UPDATE OF jobs SKIP LOCKED
+    )
+    UPDATE jobs SET state = 'running', worker = :worker, lease_until = {_LEASE},
+        started_at = now(),
+        deadline_at = COALESCE(deadline_at, now() + make_interval(secs => budget_seconds))
+    FROM chosen WHERE jobs.id = chosen.id AND jobs.state = 'queued'
+    RETURNING jobs.id, attempt, {_SUBMISSION},
+        EXTRACT(epoch FROM now() - jobs.created_at) AS waited_seconds,
+        EXTRACT(epoch FROM deadline_at - now()) AS left_seconds
+""")  # noqa: S608 - made of constants
+
+PEEK = text(f"""
+    SELECT id, {_SUBMISSION} FROM jobs
+    WHERE state = 'queued' ORDER BY priority DESC, created_at, id LIMIT :most
+""")  # noqa: S608
+
+HOLD = text(f"""
+    UPDATE jobs SET lease_until = {_LEASE}
+    WHERE worker = :worker AND state = 'running' AND id = ANY (:job_ids)
+    RETURNING id, attempt
+""")  # noqa: S608
+
+RETRY = text(f"""
+    UPDATE jobs SET state = 'queued', attempt = attempt + 1, faults = faults + 1, {_BACK},
+        not_before = now() + make_interval(secs => CAST(:pause_seconds AS double precision))
+    WHERE id = :job_id AND attempt = :attempt AND state = 'running'
+        AND faults + 1 < :max_attempts AND now() < deadline_at
+    RETURNING id
+""")  # noqa: S608
+
+FAIL = text(f"""
+    UPDATE jobs SET state = 'errored', error_kind = :kind, error_message = :message,
+        finished_at = now(), {_BACK}
+    WHERE id = :job_id AND attempt = :attempt AND state = 'running'
+    RETURNING id
+""")  # noqa: S608
+
+RELEASE = text(f"""
+    UPDATE jobs SET state = 'queued', attempt = attempt + 1, {_BACK}
+    WHERE worker = :worker AND state = 'running' RETURNING id
+""")  # noqa: S608
+
+# A worker that did not say in time that it lives has lost its jobs.
+EXPIRE = text(f"""
+    UPDATE jobs SET faults = faults + 1, {_BACK},
+        state = CASE WHEN is_last THEN 'errored' ELSE 'queued' END,
+        attempt = CASE WHEN is_last THEN attempt ELSE attempt + 1 END,
+        error_kind = CASE WHEN is_last THEN 'worker_lost' END,
+        error_message = CASE WHEN is_last THEN 'given up after repeated interruptions' END,
+        finished_at = CASE WHEN is_last THEN now() END
+    FROM (
+        SELECT id AS lost_id, faults + 1 >= :max_attempts OR deadline_at <= now() AS is_last
+        FROM jobs WHERE state = 'running'
+            AND (lease_until < now() OR worker = ANY (CAST(:dead AS uuid[])))
+        FOR UPDATE SKIP LOCKED
+    ) AS lost
+    WHERE id = lost_id AND state = 'running'
+    RETURNING id
+""")  # noqa: S608
+
+GIVE_UP = text("""
+    UPDATE jobs SET state = 'errored', error_kind = 'sandbox_unavailable',
+        error_message = 'no worker took the job in time', finished_at = now()
+    WHERE state = 'queued'
+        AND created_at < now() - make_interval(secs => CAST(:queue_seconds AS double precision))
+    RETURNING id
+""")
+
+WORKERS = text("SELECT DISTINCT worker FROM jobs WHERE state = 'running'")
+
+DEPTH = text("""
+    SELECT client, count(*) AS queued,
+        EXTRACT(epoch FROM now() - min(created_at)) AS oldest_seconds
+    FROM jobs WHERE state = 'queued' GROUP BY client
+""")
+
+RUNNING = text("SELECT count(*) AS running FROM jobs WHERE state = 'running'")
+
+# What does not exist has nothing left to wait for either.
+ENDED = text("""
+    SELECT wanted.id FROM unnest(CAST(:job_ids AS uuid[])) AS wanted (id)
+        LEFT JOIN jobs ON jobs.id = wanted.id
+    WHERE jobs.id IS NULL OR state NOT IN ('queued', 'running')
+""")
