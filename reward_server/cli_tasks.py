@@ -15,7 +15,7 @@ from reward_server.errors import RequestError, SetupError
 from reward_server.grade.process import grade_cases, grade_file
 from reward_server.settings import Settings, load_settings
 from reward_server.tasks.base import TwinSize  # noqa: TC001 -- typer reads the options' types
-from reward_server.tasks.inspection import check_task
+from reward_server.tasks.inspection import inspect_task
 from reward_server.tasks.preparation import prepare_task
 from reward_server.tasks.registry import Registry
 
@@ -83,15 +83,26 @@ def prepare(  # noqa: PLR0913, PLR0917 - one option a part of the question
 
 
 @tasks_app.command()
-def check(task_id: str, data_dir: DataDir = None) -> None:
-    """Verify a task's data: checksums, files, sample submission, leaks."""
+def check(
+    task_ids: Annotated[list[str] | None, typer.Argument(help="All prepared ones if none.")] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Verify tasks' data: checksums, files, leaks, sample submission, bundled data."""
     settings, registry = _open(data_dir)
-    problems = check_task(registry.folder(task_id), settings.data_dir)
-    for problem in problems:
-        out.print(f"[red]problem[/] {escape(problem)}")
-    if problems:
+    names = task_ids or [task.card.id for task in registry.prepared()]
+    environment = getattr(settings.sandbox, "environment", None)
+    reports = []
+    for name in names:
+        with err.status(f"checking {name}"):
+            report = inspect_task(registry.folder(name), settings.data_dir, environment)
+        reports.append(report)
+        for line in () if as_json else report.as_lines():
+            out.print(escape(line), highlight=False, soft_wrap=True)
+    if as_json:
+        typer.echo(json.dumps([report.as_json() for report in reports], indent=1))
+    if any(report.failures for report in reports):
         raise typer.Exit(1)
-    out.print(f"[green]ok[/] {task_id}")
 
 
 @tasks_app.command()

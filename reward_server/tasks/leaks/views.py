@@ -1,0 +1,156 @@
+"""The ways to look at a column of written values: its numbers, groups, lengths, digits, marks.
+
+A natural view (a value, a length) may well be related to the label: it is a leak only when it
+nearly gives it away. A hidden one (a last digit, a trailing space) has no business to be
+related at all, unless the value itself is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from reward_server.tasks.leaks.evidence import to_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from reward_server.tasks.leaks.strength import Codes, Numbers
+
+_MANY_VALUES = 30
+_NOT_DIGITS = re.compile(r"\D+")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\u00a0\u0000-\u0008]")
+_MODULI = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One way to look at a column: groups of rows, or a number a row (NaN for none)."""
+
+    what: str
+    groups: Codes | None = None
+    numbers: Numbers | None = None
+    is_hidden: bool = False
+
+
+def views_of(column: pd.Series) -> Iterator[View]:
+    """Yield every view of a column of written values."""
+    values = column.astype(str)
+    numbers = to_numbers(values)
+    filled = values[values != ""]
+    is_number = len(filled) > 0 and np.isfinite(numbers[values != ""]).mean() > 0.9
+    yield View("its values", groups=codes_of(values))
+    if is_number:
+        yield View("its values", numbers=numbers)
+    if (values == "").any():
+        yield View("that it is missing", groups=(values == "").to_numpy(np.intp))
+    if is_number:
+        if len(set(filled)) >= _MANY_VALUES:
+            yield from _digit_views(values)
+    else:
+        yield from _text_views(values)
+
+
+def codes_of(values: Iterable[object]) -> Codes:
+    """Return equal values as equal whole numbers."""
+    seen: dict[object, int] = {}
+    return np.array([seen.setdefault(value, len(seen)) for value in values], dtype=np.intp)
+
+
+def _digit_views(values: pd.Series) -> Iterator[View]:
+    mantissas = [_NOT_DIGITS.sub("", value.lower().partition("e")[0]) for value in values]
+    fractions = [value.lower().partition("e")[0].partition(".")[2] for value in values]
+    yield View("its last digit", groups=codes_of(x[-1:] for x in mantissas), is_hidden=True)
+    yield View(
+        "its last digit being even",
+        groups=codes_of(x[-1:] in {"0", "2", "4", "6", "8"} for x in mantissas),
+        is_hidden=True,
+    )
+    yield View(
+        "its second last digit", groups=codes_of(x[-2:-1] for x in mantissas), is_hidden=True
+    )
+    yield View("its number of decimals", groups=codes_of(map(len, fractions)), is_hidden=True)
+    for place in (1, 2, 3):
+        digits = [x[place - 1 : place] for x in fractions]
+        if len(set(digits)) > 1:
+            yield View(f"decimal {place}", groups=codes_of(digits), is_hidden=True)
+    for modulus in (3, 7):
+        rests = [int(x[-9:] or "0") % modulus for x in mantissas]
+        yield View(f"its rest by {modulus}", groups=codes_of(rests), is_hidden=True)
+    signs = [value.strip()[:1] == "+" or value.strip()[:2] in {"-0", "00"} for value in values]
+    forms = [("e" in x.lower(), x != x.strip(), s) for x, s in zip(values, signs, strict=True)]
+    yield View("how its numbers are written", groups=codes_of(forms), is_hidden=True)
+
+
+def _text_views(values: pd.Series) -> Iterator[View]:
+    texts = values.tolist()
+    yield View("its length", numbers=_counts(len(text) for text in texts))
+    yield View("its number of words", numbers=_counts(len(text.split()) for text in texts))
+    yield View("its first letters", groups=codes_of(text[:1] for text in texts))
+    yield View("its last letters", groups=codes_of(text[-1:] for text in texts))
+    yield View("its last word", groups=codes_of(text.strip().rpartition(" ")[2] for text in texts))
+    if len(set(texts)) < _MANY_VALUES:
+        return
+    spaces = ((len(x) - len(x.lstrip()), len(x) - len(x.rstrip())) for x in texts)
+    yield View("spaces around it", groups=codes_of(spaces), is_hidden=True)
+    yield View(
+        "double spaces in it",
+        groups=codes_of(min(text.strip().count("  "), 3) for text in texts),
+        is_hidden=True,
+    )
+    marks = ["".join(_INVISIBLE.findall(text))[:4] for text in texts]
+    yield View("invisible characters in it", groups=codes_of(marks), is_hidden=True)
+    yield View("its length being even", groups=codes_of(len(x) % 2 for x in texts), is_hidden=True)
+    words = codes_of(len(text.split()) % 2 for text in texts)
+    yield View("its number of words being even", groups=words, is_hidden=True)
+    cases = codes_of((x[:1].isupper(), x[-1:].isupper(), x.isupper(), x.islower()) for x in texts)
+    yield View("its capitals", groups=cases)
+
+
+def views_of_ids(ids: Sequence[str]) -> Iterator[View]:
+    """Yield every view of names of rows: all are hidden, for a name has no business to tell."""
+    digits = [_NOT_DIGITS.sub("", name)[-15:] for name in ids]
+    numbers = np.array([float(x) if x else np.nan for x in digits])
+    yield View("the number in the id", numbers=numbers, is_hidden=True)
+    ranks = pd.Series(list(ids), dtype=object).rank().to_numpy(np.float64)
+    yield View("the order of the ids", numbers=ranks, is_hidden=True)
+    wholes = [int(x or "0") for x in digits]
+    for modulus in _MODULI:
+        rests = codes_of(x % modulus for x in wholes)
+        yield View(f"the id's rest by {modulus}", groups=rests, is_hidden=True)
+    longest = max(map(len, ids))
+    for place in range(min(longest, 24)):
+        letters = codes_of(name[place : place + 1] for name in ids)
+        if letters.max() > 0:
+            yield View(f"letter {place + 1} of the id", groups=letters, is_hidden=True)
+    yield View("the id's last letter", groups=codes_of(x[-1:] for x in ids), is_hidden=True)
+    yield View("the id's length", groups=codes_of(map(len, ids)), is_hidden=True)
+    cases = codes_of((x.isupper(), x.islower(), x != x.strip()) for x in ids)
+    yield View("the id's capitals and spaces", groups=cases, is_hidden=True)
+    yield from _sums(ids, wholes)
+
+
+def _sums(ids: Sequence[str], wholes: list[int]) -> Iterator[View]:
+    sums = {
+        "the sum of the id's digits": [sum(map(int, str(number))) for number in wholes],
+        "the sum of the id's letters": [sum(map(ord, name)) for name in ids],
+        "the id's CRC-32": [zlib.crc32(name.encode()) for name in ids],
+        "the id's MD5": [
+            int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest(), 16) for name in ids
+        ],
+        "the id's SHA-256": [int(hashlib.sha256(name.encode()).hexdigest(), 16) for name in ids],
+    }
+    for what, values in sums.items():
+        for modulus in (2, 3, 4, 5, 10):
+            rests = codes_of(value % modulus for value in values)
+            yield View(f"{what}, rest by {modulus}", groups=rests, is_hidden=True)
+
+
+def _counts(values: Iterable[int]) -> Numbers:
+    return np.array(list(values), dtype=np.float64)
