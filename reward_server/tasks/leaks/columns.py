@@ -74,7 +74,7 @@ class _Told:
 
 def _find_in_column(place: str, side: Side, name: str, train: Side | None) -> Iterator[_Told]:
     views = list(views_of(side.table[name]))
-    known_views = [] if train is None else list(views_of(train.table[name]))
+    known_views: list[View] = []
     for number, labels in enumerate(side.labels):
         natural = 0.0
         for view in views:
@@ -82,7 +82,8 @@ def _find_in_column(place: str, side: Side, name: str, train: Side | None) -> It
             if not view.is_hidden:
                 natural = max(natural, strength.skill)
             in_train = NOTHING
-            if train is not None and number < len(train.labels):
+            if train is not None and number < len(train.labels) and strength.beats(_HIDDEN):
+                known_views = known_views or list(views_of(train.table[name]))
                 in_train = _tell_like(view, known_views, train.labels[number])
             partly = None if view.numbers is not None else _partly(view, side.table[name], labels)
             yield _Told(place, view, labels, strength, in_train, natural, partly)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from reward_server.tasks.leaks.columns import Side, find_in_table
+from reward_server.tasks.leaks.columns import Side, find_in_table, tell
 from reward_server.tasks.leaks.evidence import part_of_test
 from reward_server.tasks.leaks.report import Finding, Kind, Severity
 from reward_server.tasks.leaks.tables import parse_written
+from reward_server.tasks.leaks.views import View
 from reward_server.tasks.leaks.words import find_own_labels
 
 if TYPE_CHECKING:
@@ -22,18 +23,34 @@ if TYPE_CHECKING:
     from reward_server.tasks.leaks.strength import Codes
 
 _SEPARATORS = re.compile(r"[,;\t|: ]+")
+_JOINED = re.compile(r"[\s\"'\[\](){}]+")
 _FEWEST_IDS = 20
+_TELLING = 0.2
 _DTYPES = ("u1", "i2", "i4", "i8", "f4", "f8")
 
 
 def find_answers(place: str, data: bytes, suffix: str, evidence: Evidence) -> Iterator[Finding]:
     """Yield whether the bytes of a public file tell the labels of test rows."""
+    yield from _listed(place, data, evidence)
     for table in (*_tables(data, suffix), *_vectors(data, suffix, len(evidence.ids))):
         for name, rows, part in _aligned(table, evidence):
             found = list(_judge(place, name, rows, part, evidence))
             if found:
                 yield found[0]
                 return
+
+
+def _listed(place: str, data: bytes, evidence: Evidence) -> Iterator[Finding]:
+    """Yield whether being named in a file at all tells the label of a row."""
+    words = set(_SEPARATORS.split(_JOINED.sub(" ", data.decode("utf-8", errors="replace"))))
+    named = np.array([name in words for name in evidence.ids])
+    if named.sum() < _FEWEST_IDS // 2 or named.all():
+        return
+    for labels in evidence.labels:
+        strength = tell(View("", groups=named.astype(np.intp)), labels)
+        if strength.beats(_TELLING):
+            text = "the rows whose ids it names have other labels than the rest"
+            yield Finding(Kind.ANSWERS_IN_FILE, place, text, strength.text)
 
 
 def _judge(

@@ -260,6 +260,6 @@ def _fit_squared(first: Numbers, second: Numbers) -> Strength:
 
 
 def _chance_of(guesses: Numbers, values: Numbers) -> float:
-    correlation = min(float(np.corrcoef(guesses, values)[0, 1]), 1 - 1e-12)
+    correlation = float(np.clip(np.corrcoef(guesses, values)[0, 1], -1 + 1e-12, 1 - 1e-12))
     freedom = len(values) - 2
     return float(stats.t.sf(correlation * np.sqrt(freedom / (1 - correlation**2)), freedom))
