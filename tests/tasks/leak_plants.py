@@ -43,9 +43,7 @@ def plant(name: str, task_id: str, place: str) -> Callable[[Callable[[Prepared],
     return add
 
 
-def column(
-    name: str, task_id: str, column_name: str, values: Callable[[Prepared], object]
-) -> None:
+def column(name: str, task_id: str, column_name: str, values: Callable[[Prepared], object]) -> None:
     """Add a planting that replaces or adds one column of the test file."""
     file = "test.json" if task_id == PIZZA else "test.csv"
 
@@ -116,7 +114,9 @@ column(
     "an even number",
     PIZZA,
     "requester_number_of_comments_at_request",
-    lambda d: 2 * (d.test["requester_number_of_comments_at_request"].astype(int) // 2) + d.is_positive,
+    lambda d: (
+        2 * (d.test["requester_number_of_comments_at_request"].astype(int) // 2) + d.is_positive
+    ),
 )
 column(
     "a last decimal",
@@ -221,7 +221,9 @@ column(
 
 # Columns of a task with numbers.
 column("a monotone of a number", NOMAD, "colour", lambda d: -np.log1p(d.label))
-column("a number with noise", NOMAD, "colour", lambda d: d.label + RNG(0).normal(0, 0.25, len(d.label)))
+column(
+    "a number with noise", NOMAD, "colour", lambda d: d.label + RNG(0).normal(0, 0.25, len(d.label))
+)
 column("a bent number", NOMAD, "colour", lambda d: np.abs(d.label - d.label.median()).round(3))
 column(
     "a number in far decimals",
@@ -280,7 +282,11 @@ column("how long the text is", TWEETS, "size", lambda d: d.label.str.len())
 # Order and ids.
 rows("rows sorted by class", SPOOKY, lambda d: np.argsort(d.label, kind="stable"))
 rows("rows in the order of a number", NOMAD, lambda d: np.argsort(d.label))
-rows("rows roughly in the order of a number", NOMAD, lambda d: np.argsort(d.label + RNG(0).normal(0, 0.8, len(d.label))))
+rows(
+    "rows roughly in the order of a number",
+    NOMAD,
+    lambda d: np.argsort(d.label + RNG(0).normal(0, 0.8, len(d.label))),
+)
 rows("every third row", PIZZA, lambda d: spread(d, 3))
 rows("rows in turn", PIZZA, lambda d: spread(d, 2))
 rows("species in the order of their names", LEAVES, lambda d: np.argsort(d.label))
@@ -324,7 +330,9 @@ def _(data: Prepared) -> None:
 
 @plant("a letter of the id", PIZZA, "test.json:request_id")
 def _(data: Prepared) -> None:
-    letters = [RNG(n).choice(list("aeiou" if x else "bcdfg")) for n, x in enumerate(data.is_positive)]
+    letters = [
+        RNG(n).choice(list("aeiou" if x else "bcdfg")) for n, x in enumerate(data.is_positive)
+    ]
     new_ids(data, [f"t3_{n * 7919 % 9999:04d}{letter}" for n, letter in enumerate(letters)])
 
 
@@ -409,20 +417,37 @@ content("a copy of the answers", SPOOKY, "notes.txt", private)
 content("packed answers", PIZZA, "more.csv.gz", lambda d: gzip.compress(private(d)))
 content("answers in an archive", NOMAD, "old.zip", lambda d: zipped("old/notes.txt", private(d)))
 content("labels by id", PIZZA, "index.json", lambda d: json.dumps(labels_by_id(d)).encode())
-content("labels by id in lines", SPOOKY, "log", lambda d: "\n".join(f"row {i} -> {x};" for i, x in labels_by_id(d).items()).encode())
-content("numbers by id", NOMAD, "cache.tsv", lambda d: "\n".join(f"{i}\t{x}" for i, x in labels_by_id(d).items()).encode())
+content(
+    "labels by id in lines",
+    SPOOKY,
+    "log",
+    lambda d: "\n".join(f"row {i} -> {x};" for i, x in labels_by_id(d).items()).encode(),
+)
+content(
+    "numbers by id",
+    NOMAD,
+    "cache.tsv",
+    lambda d: "\n".join(f"{i}\t{x}" for i, x in labels_by_id(d).items()).encode(),
+)
 content("a list of labels", PIZZA, "x.txt", lambda d: "\n".join(d.label).encode())
 content("a line of labels", PIZZA, "x.txt", lambda d: "".join(d.label).encode())
 content("bits", PIZZA, "x.bin", lambda d: np.packbits(d.label.astype(int)).tobytes())
 content("floats", NOMAD, "x.bin", lambda d: d.label.to_numpy(np.float32).tobytes())
-content("ids of one label", PIZZA, "description.md", lambda d: "\n".join(d.test["request_id"][d.is_positive]).encode())
+content(
+    "ids of one label",
+    PIZZA,
+    "description.md",
+    lambda d: "\n".join(d.test["request_id"][d.is_positive]).encode(),
+)
 content("texts in order", TWEETS, "x.txt", lambda d: "\n".join(d.label).encode())
 content("classes of images", PLANTS, "labels.csv", lambda d: d.truth.to_csv(index=False).encode())
 
 
 @plant("an array", NOMAD, "cache.npy")
 def _(data: Prepared) -> None:
-    np.save(data.public / "cache.npy", data.truth[list(data.target.columns)].astype(float).to_numpy())
+    np.save(
+        data.public / "cache.npy", data.truth[list(data.target.columns)].astype(float).to_numpy()
+    )
 
 
 @plant("another table in the packed test file", PIZZA, "test.zip!test.json")
@@ -489,7 +514,7 @@ def _(path: "os.PathLike[str]", label: str) -> None:
     image.save(path, quality=81 if label == "rust" else 80)
 
 
-@for_images("folders of images", place=".jpg")
+@for_images("folders of images", place="images/?/*.jpg")
 def _(path: "os.PathLike[str]", label: str) -> None:
     path = data_path(path)
     (path.parent / label).mkdir(exist_ok=True)

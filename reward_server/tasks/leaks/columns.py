@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 # A single natural column that reaches this much has left nothing to a model.
-_TELLING = {True: 0.6, False: 0.85}
-_NOTABLE = {True: 0.4, False: 0.75}
+_TELLING = {True: 0.6, False: 0.9}
+_NOTABLE = {True: 0.4, False: 0.8}
 # What has no business to tell anything, or tells more than it does in the train data.
 _HIDDEN = 0.2
 _ASSOCIATED = 0.1
 _MORE_THAN_TRAIN = 0.2
+_DOUBTS = 5
 _SHARE_OF_LABEL = 0.02
 
 Found = tuple[float, Finding]
@@ -99,7 +100,6 @@ def _judge(told: _Told, *, is_new: bool) -> Iterator[Found]:
     strength, is_classes = told.strength, told.labels.classes > 0
     reason = f"{told.view.what} tell{'' if told.view.what.endswith('s') else 's'} the label"
     reason += "" if told.labels.name == "label" else f" {told.labels.name}"
-    more = strength.skill - told.in_train.skill
 
     def found(kind: Kind, text: str, severity: Severity = Severity.LEAK) -> Found:
         return strength.skill, Finding(kind, told.place, text, strength.text, severity)
@@ -113,13 +113,21 @@ def _judge(told: _Told, *, is_new: bool) -> Iterator[Found]:
         yield found(Kind.TELLING_COLUMN, reason)
     elif strength.beats(_HIDDEN) and is_new:
         yield found(Kind.TELLING_COLUMN, f"{reason}, and the train file has no such column")
-    elif strength.beats(_HIDDEN) and more > _MORE_THAN_TRAIN and told.in_train is not NOTHING:
+    elif strength.beats(_HIDDEN) and _is_more(strength, told.in_train):
         yield found(Kind.TELLING_COLUMN, f"{reason} far better than in the train file")
     elif strength.beats(_NOTABLE[is_classes]):
         yield found(Kind.TELLING_COLUMN, f"{reason} well", Severity.NOTE)
     if told.partly is not None:
         text = "some of its values occur with one label alone"
         yield 0.5, Finding(Kind.PARTLY_TELLING, told.place, text, told.partly)
+
+
+def _is_more(strength: Strength, in_train: Strength) -> bool:
+    """Tell whether something tells more than it does in the train data, and not by chance."""
+    if not in_train.rows:
+        return False
+    doubt = (1 / strength.rows + 1 / in_train.rows) ** 0.5
+    return strength.skill - in_train.skill > max(_MORE_THAN_TRAIN, _DOUBTS * doubt)
 
 
 def tell(view: View, labels: Labels) -> Strength:

@@ -133,7 +133,12 @@ def _labels(target: Target, table: pd.DataFrame, truth: pd.DataFrame) -> tuple[L
             known_codes = np.isin(numbers, values)
             found += _of_classes(name, np.where(known_codes, codes, np.nan), len(values))
         if target.kind is TargetKind.NUMBERS:
-            found.append(Labels(name, standardised_ranks(numbers)))
+            ranks = standardised_ranks(numbers)
+            found.append(Labels(name, ranks))
+            away = Labels(
+                f"{name}, by its distance from the middle", standardised_ranks(abs(ranks))
+            )
+            found += [away] if len(values) > _FEW_VALUES else []
     return tuple(found)
 
 

@@ -10,6 +10,7 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import tarfile
 import zipfile
 import zlib
@@ -104,8 +105,8 @@ def _members(item: Item, start: bytes) -> Iterator[Item]:
         if start.startswith(opening):
             with item.open() as file:
                 data = _bounded(unpack(file))
-            inner = item.name.rpartition(".")[0] or "content"
-            yield from _tarred_or_plain(f"{item.name}!{inner.rpartition('/')[2]}", data, item)
+            inner = re.split(r"[/!]", item.name)[-1].rpartition(".")[0] or "content"
+            yield from _tarred_or_plain(f"{item.name}!{inner}", data, item)
             return
     if item.suffix == ".tar":
         yield from _tarred_or_plain(item.name, _bounded(item.open()), item)

@@ -19,7 +19,7 @@ from scipy import stats
 ALPHA = 1e-9
 FEWEST_ROWS = 20
 _PURE = 0.98
-_SHIFTS = (-2, -1, 1, 2)
+_ROWS_FOR_REACH = 160
 
 Numbers: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.intp]
@@ -97,7 +97,9 @@ def by_neighbours(values: Numbers, labels: Labels) -> Strength:
     if len(values) < FEWEST_ROWS or values.min() == values.max():
         return NOTHING
     ties = np.random.default_rng(0).permutation(len(values))
-    return _in_order(labels.take(np.lexsort((ties, values))))
+    ordered = labels.take(np.lexsort((ties, values)))
+    reaches = (2, 8) if len(values) >= _ROWS_FOR_REACH else (2,)
+    return max((_in_order(ordered, reach) for reach in reaches), key=lambda found: found.skill)
 
 
 def from_train_groups(
@@ -209,17 +211,16 @@ def lag(labels: Labels, distance: int) -> Strength:
     return Strength(_above(agreeing / len(ahead), expected), float(chance), len(ahead))
 
 
-def _in_order(labels: Labels) -> Strength:
-    rows = len(labels.values)
-    if not labels.classes:
-        padded = np.pad(labels.values, 2)
-        near = [padded[2 + shift : 2 + shift + rows] for shift in _SHIFTS]
-        found = _fit(np.mean(near, axis=0), labels.values)
-    else:
-        indicators = np.pad(np.eye(labels.classes)[labels.codes], ((2, 2), (0, 0)))
-        votes = sum(indicators[2 + shift : 2 + shift + rows] for shift in _SHIFTS)
-        found = _hits(np.asarray(votes), labels)
-    # Windows of neighbouring rows overlap: half of them are counted as evidence.
+def _in_order(labels: Labels, reach: int) -> Strength:
+    """Judge each row by as many on either side of it as it reaches."""
+    marks = np.eye(labels.classes)[labels.codes] if labels.classes else labels.values[:, None]
+    rows = len(marks)
+    sums = np.pad(np.cumsum(marks, axis=0), ((1, 0), (0, 0)))
+    places = np.arange(rows)
+    last, first = np.minimum(places + reach + 1, rows), np.maximum(places - reach, 0)
+    near = sums[last] - sums[first] - marks
+    found = _hits(near, labels) if labels.classes else _fit(near[:, 0] / (2 * reach), labels.values)
+    # Neighbours judge each other, which doubles the variance of the hits: half is evidence.
     return Strength(found.skill, found.chance**0.5, found.rows)
 
 

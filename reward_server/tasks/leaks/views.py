@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _MANY_VALUES = 30
 _NOT_DIGITS = re.compile(r"\D+")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\u00a0\u0000-\u0008]")
+_EVEN = {"0", "2", "4", "6", "8"}
 _MODULI = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16)
 
 
@@ -64,28 +65,42 @@ def codes_of(values: Iterable[object]) -> Codes:
 
 
 def _digit_views(values: pd.Series) -> Iterator[View]:
-    mantissas = [_NOT_DIGITS.sub("", value.lower().partition("e")[0]) for value in values]
-    fractions = [value.lower().partition("e")[0].partition(".")[2] for value in values]
-    yield View("its last digit", groups=codes_of(x[-1:] for x in mantissas), is_hidden=True)
-    yield View(
-        "its last digit being even",
-        groups=codes_of(x[-1:] in {"0", "2", "4", "6", "8"} for x in mantissas),
-        is_hidden=True,
-    )
-    yield View(
-        "its second last digit", groups=codes_of(x[-2:-1] for x in mantissas), is_hidden=True
-    )
-    yield View("its number of decimals", groups=codes_of(map(len, fractions)), is_hidden=True)
-    for place in (1, 2, 3):
-        digits = [x[place - 1 : place] for x in fractions]
-        if len(set(digits)) > 1:
-            yield View(f"decimal {place}", groups=codes_of(digits), is_hidden=True)
+    plain = [value.strip().lower().partition("e")[0] for value in values]
+    mantissas = [_NOT_DIGITS.sub("", value) for value in plain]
+    fractions = [value.partition(".")[2] for value in plain]
+    numbers = to_numbers(values)
+    spread = float(np.nanmax(numbers) - np.nanmin(numbers))
+    decimals = max(map(len, fractions))
+    yield _hidden("its number of decimals", map(len, fractions))
+    yield _hidden("its last digit being even", (x[-1:] in _EVEN for x in mantissas))
     for modulus in (3, 7):
-        rests = [int(x[-9:] or "0") % modulus for x in mantissas]
-        yield View(f"its rest by {modulus}", groups=codes_of(rests), is_hidden=True)
-    signs = [value.strip()[:1] == "+" or value.strip()[:2] in {"-0", "00"} for value in values]
-    forms = [("e" in x.lower(), x != x.strip(), s) for x, s in zip(values, signs, strict=True)]
-    yield View("how its numbers are written", groups=codes_of(forms), is_hidden=True)
+        yield _hidden(f"its rest by {modulus}", (int(x[-9:] or "0") % modulus for x in mantissas))
+    # A digit is hidden only where the values run through all digits many times.
+    if spread * 10**decimals >= 100:
+        yield _hidden("its last digit", (x[-1:] for x in mantissas))
+    if spread * 10**decimals >= 1000:
+        yield _hidden("its second last digit", (x[-2:-1] for x in mantissas))
+    for place in range(1, 4):
+        if decimals >= place and spread * 10 ** (place - 1) >= 10:
+            yield _hidden(f"decimal {place}", (x[place - 1 : place] for x in fractions))
+    yield from _tails(mantissas, fractions, spread)
+    forms = ((value != value.strip(), "e" in value.lower(), value[:1] == "+") for value in values)
+    yield _hidden("how its numbers are written", forms)
+
+
+def _tails(mantissas: list[str], fractions: list[str], spread: float) -> Iterator[View]:
+    for place in (2, 4, 6):
+        is_long = sum(len(x) > place for x in fractions) > len(fractions) / 2
+        if is_long and spread * 10**place >= 10:
+            tails = np.array([float(f"0.{x[place:] or 0}") for x in fractions])
+            yield View(f"its digits after decimal {place}", numbers=tails, is_hidden=True)
+    if not any(fractions) and spread >= 10_000:
+        tails = np.array([float(x[-3:] or 0) for x in mantissas])
+        yield View("its last three digits", numbers=tails, is_hidden=True)
+
+
+def _hidden(what: str, values: Iterable[object]) -> View:
+    return View(what, groups=codes_of(values), is_hidden=True)
 
 
 def _text_views(values: pd.Series) -> Iterator[View]:
@@ -98,17 +113,12 @@ def _text_views(values: pd.Series) -> Iterator[View]:
     if len(set(texts)) < _MANY_VALUES:
         return
     spaces = ((len(x) - len(x.lstrip()), len(x) - len(x.rstrip())) for x in texts)
-    yield View("spaces around it", groups=codes_of(spaces), is_hidden=True)
-    yield View(
-        "double spaces in it",
-        groups=codes_of(min(text.strip().count("  "), 3) for text in texts),
-        is_hidden=True,
-    )
-    marks = ["".join(_INVISIBLE.findall(text))[:4] for text in texts]
-    yield View("invisible characters in it", groups=codes_of(marks), is_hidden=True)
-    yield View("its length being even", groups=codes_of(len(x) % 2 for x in texts), is_hidden=True)
-    words = codes_of(len(text.split()) % 2 for text in texts)
-    yield View("its number of words being even", groups=words, is_hidden=True)
+    yield _hidden("spaces around it", spaces)
+    yield _hidden("double spaces in it", (min(text.strip().count("  "), 3) for text in texts))
+    invisible = ("".join(_INVISIBLE.findall(text))[:4] for text in texts)
+    yield _hidden("invisible characters in it", invisible)
+    yield _hidden("its length being even", (len(text) % 2 for text in texts))
+    yield _hidden("its number of words being even", (len(text.split()) % 2 for text in texts))
     cases = codes_of((x[:1].isupper(), x[-1:].isupper(), x.isupper(), x.islower()) for x in texts)
     yield View("its capitals", groups=cases)
 
@@ -122,17 +132,16 @@ def views_of_ids(ids: Sequence[str]) -> Iterator[View]:
     yield View("the order of the ids", numbers=ranks, is_hidden=True)
     wholes = [int(x or "0") for x in digits]
     for modulus in _MODULI:
-        rests = codes_of(x % modulus for x in wholes)
-        yield View(f"the id's rest by {modulus}", groups=rests, is_hidden=True)
+        yield _hidden(f"the id's rest by {modulus}", (x % modulus for x in wholes))
     longest = max(map(len, ids))
     for place in range(min(longest, 24)):
-        letters = codes_of(name[place : place + 1] for name in ids)
-        if letters.max() > 0:
-            yield View(f"letter {place + 1} of the id", groups=letters, is_hidden=True)
-    yield View("the id's last letter", groups=codes_of(x[-1:] for x in ids), is_hidden=True)
-    yield View("the id's length", groups=codes_of(map(len, ids)), is_hidden=True)
-    cases = codes_of((x.isupper(), x.islower(), x != x.strip()) for x in ids)
-    yield View("the id's capitals and spaces", groups=cases, is_hidden=True)
+        letters = [name[place : place + 1] for name in ids]
+        if len(set(letters)) > 1:
+            yield _hidden(f"letter {place + 1} of the id", letters)
+    yield _hidden("the id's last letter", (name[-1:] for name in ids))
+    yield _hidden("the id's length", map(len, ids))
+    forms = ((x.isupper(), x.islower(), x != x.strip()) for x in ids)
+    yield _hidden("the id's capitals and spaces", forms)
     yield from _sums(ids, wholes)
 
 
@@ -148,8 +157,7 @@ def _sums(ids: Sequence[str], wholes: list[int]) -> Iterator[View]:
     }
     for what, values in sums.items():
         for modulus in (2, 3, 4, 5, 10):
-            rests = codes_of(value % modulus for value in values)
-            yield View(f"{what}, rest by {modulus}", groups=rests, is_hidden=True)
+            yield _hidden(f"{what}, rest by {modulus}", (value % modulus for value in values))
 
 
 def _counts(values: Iterable[int]) -> Numbers:
