@@ -78,10 +78,9 @@ def _row_of(name: str, place: dict[str, int]) -> tuple[int, str, str] | None:
                 return place[stem], pattern, "/".join(rest)
         cut = _within(part, place)
         if cut is not None:
-            rest = part.replace(cut, "", 1)
-            suffix = PurePosixPath(part).suffix
+            suffix, around = PurePosixPath(part).suffix, part.replace(cut, "", 1)
             pattern = "/".join([*parts[:index], "*" + suffix, *parts[index + 1 :]])
-            return place[cut], pattern, "/".join([*parts[:index], rest, *parts[index + 1 :]])
+            return place[cut], pattern, "/".join([*parts[:index], around, *parts[index + 1 :]])
     return None
 
 

@@ -92,7 +92,7 @@ def _find_in_column(place: str, side: Side, name: str, train: Side | None) -> It
             strength = _from_train(
                 side.table[name], labels, train.table[name], train.labels[number]
             )
-            view = View("its values in the train data")
+            view = View("train rows with such values")
             yield _Told(place, view, labels, strength, strength, 0.0, None)
 
 
@@ -105,9 +105,10 @@ def _judge(told: _Told, *, is_new: bool) -> Iterator[Found]:
         return strength.skill, Finding(kind, told.place, text, strength.text, severity)
 
     if told.view.is_hidden:
-        if strength.beats(max(_HIDDEN, told.natural + _ASSOCIATED)):
-            yield found(Kind.HIDDEN_CHANNEL, reason)
-        elif told.natural < _ASSOCIATED and association_of(told.view, told.labels).beats(_HIDDEN):
+        is_plain = told.natural < _ASSOCIATED
+        differs = association_of(told.view, told.labels) if is_plain else NOTHING
+        more = strength.beats(max(_HIDDEN, told.natural + _ASSOCIATED))
+        if more or differs.beats(_HIDDEN):
             yield found(Kind.HIDDEN_CHANNEL, reason)
     elif strength.beats(_TELLING[is_classes]):
         yield found(Kind.TELLING_COLUMN, reason)
@@ -126,7 +127,7 @@ def _is_more(strength: Strength, in_train: Strength) -> bool:
     """Tell whether something tells more than it does in the train data, and not by chance."""
     if not in_train.rows:
         return False
-    doubt = (1 / strength.rows + 1 / in_train.rows) ** 0.5
+    doubt = float(np.sqrt(1 / strength.rows + 1 / in_train.rows))
     return strength.skill - in_train.skill > max(_MORE_THAN_TRAIN, _DOUBTS * doubt)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +33,7 @@ _DTYPES = ("u1", "i2", "i4", "i8", "f4", "f8")
 def find_answers(place: str, data: bytes, suffix: str, evidence: Evidence) -> Iterator[Finding]:
     """Yield whether the bytes of a public file tell the labels of test rows."""
     yield from _listed(place, data, evidence)
-    for table in (*_tables(data, suffix), *_vectors(data, suffix, len(evidence.ids))):
+    for table in (*_tables(data), *_vectors(data, suffix, len(evidence.ids))):
         for name, rows, part in _aligned(table, evidence):
             found = list(_judge(place, name, rows, part, evidence))
             if found:
@@ -61,7 +62,7 @@ def _judge(
     rows = rows[part.rows]
     side = Side(part.table, evidence.labels_of(rows))
     public = evidence.test.table
-    skipped = [name for name in part.table if name in public or name == id_name]
+    skipped = [name for name in map(str, part.table) if name in public or name == id_name]
     known = Side(evidence.train.table, evidence.train_labels)
     names = [name for name in evidence.target.columns if name in part.table and name != id_name]
     for _, finding in find_in_table(place, side, known, skipped):
@@ -114,17 +115,13 @@ def _aligned(
             yield None, np.arange(length)[::-1], whole
 
 
-def _tables(data: bytes, suffix: str) -> Iterator[pd.DataFrame]:
+def _tables(data: bytes) -> Iterator[pd.DataFrame]:
     if b"\0" in data[:4096]:
         return
-    guesses = [".json", ".jsonl"] if data.lstrip()[:1] in {b"[", b"{"} else [".csv", ".tsv"]
-    for guess in dict.fromkeys([*guesses[:1], *guesses]):
-        try:
-            table = parse_written(data, guess)
-        except (ValueError, RecursionError):
-            continue
-        if len(table) and guess in guesses[:1]:
-            yield table
+    is_json = data.lstrip()[:1] in {b"[", b"{"}
+    for form in (".json", ".jsonl") if is_json else (".csv",):
+        with suppress(ValueError, RecursionError):
+            yield parse_written(data, form)
             break
     yield _lines(data)
 

@@ -23,7 +23,7 @@ MOST_ROWS = 8_000
 _MOST_TRAIN_ROWS = 20_000
 _MOST_CLASSES = 200
 _FEW_VALUES = 20
-_WORDS = {"true": 1.0, "false": 0.0}
+_WORDS = {"true": "1", "false": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def part_of_test(table: pd.DataFrame) -> Written:
 
 def to_numbers(values: pd.Series) -> Numbers:
     """Return written values as numbers, and NaN for what is none."""
-    plain = values.str.strip().str.lower()
-    numbers = pd.to_numeric(plain.replace(_WORDS), errors="coerce").to_numpy(np.float64)
+    words = [_WORDS.get(value, value) for value in values.str.strip().str.lower()]
+    numbers = np.asarray(pd.to_numeric(np.array(words, dtype=object), errors="coerce"), np.float64)
     return np.where(np.isinf(numbers), np.nan, numbers)
 
 
@@ -118,7 +118,8 @@ def _labels(target: Target, table: pd.DataFrame, truth: pd.DataFrame) -> tuple[L
     if target.kind is TargetKind.TEXT:
         return _selections(target.columns[0], table)
     if len(target.columns) > 1 and target.kind is not TargetKind.NUMBERS:
-        return _of_classes("label", _argmax(table[list(target.columns)]), len(target.columns))
+        codes = _argmax(table[list(target.columns)])
+        return tuple(_of_classes("label", codes, len(target.columns)))
     found: list[Labels] = []
     for name in target.columns:
         numbers, all_numbers = to_numbers(table[name]), to_numbers(truth[name])

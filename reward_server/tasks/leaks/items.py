@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,11 +28,7 @@ MOST_FILES = 200_000
 MOST_MEMBERS = 50_000
 MOST_UNPACKED_BYTES = 64 << 20
 _DEPTH = 3
-_STREAMS: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
-    (b"\x1f\x8b", lambda file: gzip.GzipFile(fileobj=file)),
-    (b"BZh", lambda file: bz2.BZ2File(file)),
-    (b"\xfd7zXZ", lambda file: lzma.LZMAFile(file)),
-)
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 _SEALED = (b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd")
 Broken = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, tarfile.TarError,
           zipfile.BadZipFile, NotImplementedError, RuntimeError)  # fmt: skip
@@ -68,9 +65,11 @@ def files_below(folder: Path) -> Iterator[Item]:
             status = path.stat()
             about = oct(status.st_mode & 0o7777)
             name = path.relative_to(folder).as_posix()
-            yield Item(
-                name, status.st_size, status.st_mtime, about, lambda path=path: path.open("rb")
-            )
+            yield Item(name, status.st_size, status.st_mtime, about, partial(_open, path))
+
+
+def _open(path: Path) -> IO[bytes]:
+    return path.open("rb")
 
 
 class SealedError(Exception):
@@ -101,15 +100,20 @@ def _members(item: Item, start: bytes) -> Iterator[Item]:
     if start.startswith(b"PK\x03\x04"):
         yield from _zipped(item)
         return
-    for opening, unpack in _STREAMS:
-        if start.startswith(opening):
-            with item.open() as file:
-                data = _bounded(unpack(file))
-            inner = re.split(r"[/!]", item.name)[-1].rpartition(".")[0] or "content"
-            yield from _tarred_or_plain(f"{item.name}!{inner}", data, item)
-            return
-    if item.suffix == ".tar":
+    if start.startswith(_PACKED):
+        inner = re.split(r"[/!]", item.name)[-1].rpartition(".")[0] or "content"
+        yield from _tarred_or_plain(f"{item.name}!{inner}", _unpacked(item, start), item)
+    elif item.suffix == ".tar":
         yield from _tarred_or_plain(item.name, _bounded(item.open()), item)
+
+
+def _unpacked(item: Item, start: bytes) -> bytes:
+    with item.open() as file:
+        if start.startswith(b"BZh"):
+            return _bounded(bz2.BZ2File(file))
+        if start.startswith(b"\xfd7zXZ"):
+            return _bounded(lzma.LZMAFile(file))
+        return _bounded(gzip.GzipFile(fileobj=file))
 
 
 def _zipped(item: Item) -> Iterator[Item]:
@@ -134,7 +138,7 @@ def _zipped(item: Item) -> Iterator[Item]:
 
 def _tarred_or_plain(name: str, data: bytes, item: Item) -> Iterator[Item]:
     if data[257:262] != b"ustar":
-        yield Item(name, len(data), item.seconds, "", lambda: io.BytesIO(data))
+        yield Item(name, len(data), item.seconds, "", partial(io.BytesIO, data))
         return
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         for member in archive:
@@ -147,11 +151,11 @@ def _tarred_or_plain(name: str, data: bytes, item: Item) -> Iterator[Item]:
                     member.size,
                     member.mtime,
                     about,
-                    lambda content=content: io.BytesIO(content),
+                    partial(io.BytesIO, content),
                 )
 
 
-def _bounded(file: IO[bytes]) -> bytes:
+def _bounded(file: IO[bytes] | io.BufferedIOBase) -> bytes:
     with file:
         data = file.read(MOST_UNPACKED_BYTES + 1)
     if len(data) > MOST_UNPACKED_BYTES:

@@ -93,7 +93,7 @@ def _in_test(evidence: Evidence) -> Iterator[Found]:
     for name in table.columns.drop(skipped):
         place = f"{target.test_file}:{name}"
         if table[name].str.len().median() >= _LONG_TEXT:
-            known = train.table[name] if name in train.table else None
+            known = train.table.get(str(name))
             yield from find_in_texts(place, table[name], labels, known)
         if target.kind is not TargetKind.TEXT:
             for own in _names(evidence):
@@ -132,6 +132,6 @@ def _in_sample(
     evidence: Evidence, sample: tuple[pd.DataFrame, tuple[Labels, ...]]
 ) -> Iterator[Found]:
     table, labels = sample
-    shared = [name for name in table if name in evidence.test.table]
+    shared = [name for name in map(str, table) if name in evidence.test.table]
     train = Side(evidence.train.table.iloc[:, :0], ())
     yield from find_in_table(evidence.card.sample_submission, Side(table, labels), train, shared)

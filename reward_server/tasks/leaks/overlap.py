@@ -1,13 +1,15 @@
-"""Do rows or files of the test side stand on the train side, where labels are known?
+"""Do rows of the test file stand in the train file, where labels are known?
 
 Natural data repeats itself. What counts is how much more often test rows stand in the train
-file than train rows stand there twice.
+file than train rows stand there twice. Of a train file too large to be held, every row is
+compared as a whole, and its texts and numbers are not compared by themselves.
 """
 
 from __future__ import annotations
 
+import csv
 import re
-from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,34 +18,41 @@ from scipy import stats
 from reward_server.tasks.leaks.evidence import to_numbers
 from reward_server.tasks.leaks.report import Finding, Kind, Look, Severity
 from reward_server.tasks.leaks.strength import ALPHA
+from reward_server.tasks.leaks.tables import MOST_BYTES, parse_written, read_column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     import pandas as pd
 
     from reward_server.tasks.leaks.evidence import Evidence
+    from reward_server.tasks.leaks.strength import Codes
+
+    KeysOf = Callable[[pd.DataFrame], Iterable[str]]
 
 _LEAST_SHARE = 0.02
 _NOTABLE_SHARE = 0.005
 _LONG_TEXT = 25
+_MANY_LETTERS = 50
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
 def look_at_overlap(evidence: Evidence) -> Look:
     """Look for test rows in the train file."""
     train, test = evidence.train, evidence.test
-    part = " (a part of the rows)" if train.is_part or test.is_part else ""
-    scope = f"{len(test.rows)} test rows in {len(train.rows)} train rows{part}"
+    part = f" (of {test.total})" if test.is_part else ""
+    scope = f"{len(test.rows)} test rows{part} in {train.total} train rows"
     findings = (*_same_ids(evidence), *_same_rows(evidence))
     return Look("overlap of train and test", scope, findings[:3])
 
 
 def _same_ids(evidence: Evidence) -> Iterator[Finding]:
-    target, train = evidence.target, evidence.train.table
-    if target.id_column not in train or _are_counted(evidence.ids):
+    target = evidence.target
+    if target.id_column not in evidence.train.table or _are_counted(evidence.ids):
         return
-    shared = len(set(evidence.ids) & set(train[target.id_column])) / len(evidence.ids)
+    known = set(read_column(evidence.public / target.train_file, target.id_column))
+    shared = len(known.intersection(evidence.ids)) / len(evidence.ids)
     if shared > 0:
         severity = Severity.LEAK if shared >= _LEAST_SHARE else Severity.NOTE
         text = "test ids stand in the train file"
@@ -59,29 +68,43 @@ def _are_counted(ids: Sequence[str]) -> bool:
 
 
 def _same_rows(evidence: Evidence) -> Iterator[Finding]:
-    train, test, file = evidence.train.table, evidence.test.table, evidence.target.train_file
-    hidden = {evidence.target.id_column, *evidence.target.columns, *evidence.target.hidden_columns}
-    shared = [name for name in test if name in train and name not in hidden]
+    test, target = evidence.test.table, evidence.target
+    hidden = {*target.columns, *target.hidden_columns}
+    if not _are_texts(test[target.id_column]):
+        hidden.add(target.id_column)
+    shared = [x for x in map(str, test) if x in evidence.train.table and x not in hidden]
     if not shared:
         return
-    keys = {"test rows": lambda table: _rows(table, shared)}
-    numeric = [name for name in shared if _is_measured(test[name])]
-    if len(numeric) >= 3:
-        keys["test rows, their numbers slightly changed,"] = lambda table: _rounded(table, numeric)
+    file, path = target.train_file, evidence.public / target.train_file
+    if evidence.train.is_part and path.stat().st_size > MOST_BYTES:
+        known = _hashes(_stream(path, shared))
+        yield from _compare(file, "test rows", known, _hashes(_rows(test, shared)))
+        return
+    train = evidence.train.table
+    if evidence.train.is_part:
+        train = parse_written(path.read_bytes(), path.suffix)
+    for what, keys_of in _kinds_of_keys(test, shared):
+        yield from _compare(file, what, _hashes(keys_of(train)), _hashes(keys_of(test)))
+
+
+def _kinds_of_keys(test: pd.DataFrame, shared: list[str]) -> Iterator[tuple[str, KeysOf]]:
+    """Yield what two rows may have in common, and how to get it from a table."""
+    yield "test rows", partial(_rows, names=shared)
+    measured = [name for name in shared if _is_measured(test[name])]
+    if len(measured) >= 3:
+        yield "test rows, their numbers slightly changed,", partial(_rounded, names=measured)
     for name in shared:
-        if test[name].str.len().median() >= _LONG_TEXT:
-            keys[f"texts of {name}"] = lambda table, name=name: _plain(table[name])
-            keys[f"first halves of {name}"] = lambda table, name=name: _half(table[name], 0)
-            keys[f"last halves of {name}"] = lambda table, name=name: _half(table[name], 1)
-    for what, key in keys.items():
-        yield from _compare(file, what, key(train), key(test))
+        if _are_texts(test[name]):
+            yield f"texts of {name}", partial(_plain, name=name)
+            yield f"beginnings of {name}", partial(_plain, name=name, first=_MANY_LETTERS)
+            yield f"ends of {name}", partial(_plain, name=name, last=_MANY_LETTERS)
 
 
-def _compare(file: str, what: str, train: list[str], test: list[str]) -> Iterator[Finding]:
+def _compare(file: str, what: str, train: Codes, test: Codes) -> Iterator[Finding]:
     """Yield whether test keys stand in the train file more often than train keys do twice."""
-    counts = Counter(train)
-    natural = (sum(counts[key] > 1 for key in train) + 1) / (len(train) + 1)
-    hits = sum(key in counts for key in test)
+    known, counts = np.unique(train, return_counts=True)
+    natural = (float(counts[counts > 1].sum()) + 1) / (len(train) + 1)
+    hits = int(np.isin(test, known).sum())
     share = hits / len(test)
     told = f"{share:.1%} of the test rows, {natural:.1%} of the train rows stand there twice"
     text = f"{what} stand in the train file with their labels"
@@ -92,23 +115,34 @@ def _compare(file: str, what: str, train: list[str], test: list[str]) -> Iterato
         yield Finding(Kind.OVERLAP, file, text, told, Severity.NOTE)
 
 
-def _rows(table: pd.DataFrame, names: list[str]) -> list[str]:
-    columns: list[list[str]] = [_loose(table[name]) for name in names]
-    return ["\0".join(row) for row in zip(*columns, strict=True)]
+def _hashes(keys: Iterable[str]) -> Codes:
+    return np.fromiter((hash(key) for key in keys), dtype=np.intp)
 
 
-def _loose(values: pd.Series) -> list[str]:
-    return [" ".join(value.lower().split()) for value in values]
+def _stream(path: Path, names: list[str]) -> Iterator[str]:
+    with path.open("r", encoding="utf-8", errors="replace", newline="") as file:
+        lines = csv.reader(file)
+        header = next(lines)
+        places = [header.index(name) for name in names]
+        for row in lines:
+            if len(row) == len(header):
+                yield "\0".join([" ".join(row[place].lower().split()) for place in places])
 
 
-def _plain(values: pd.Series) -> list[str]:
-    return [_NOT_WORDS.sub(" ", value.lower()).strip() for value in values]
+def _rows(table: pd.DataFrame, names: list[str]) -> Iterator[str]:
+    for row in zip(*(table[name] for name in names), strict=True):
+        yield "\0".join([" ".join(value.lower().split()) for value in row])
 
 
-def _half(values: pd.Series, half: int) -> list[str]:
-    return [
-        text[: len(text) // 2] if half == 0 else text[len(text) // 2 :] for text in _plain(values)
-    ]
+def _plain(
+    table: pd.DataFrame, name: str, first: int | None = None, last: int = 0
+) -> Iterator[str]:
+    for value in table[name]:
+        yield _NOT_WORDS.sub(" ", value.lower()).strip()[-last:][:first]
+
+
+def _are_texts(values: pd.Series) -> bool:
+    return float(values.str.len().median()) >= _LONG_TEXT
 
 
 def _is_measured(values: pd.Series) -> bool:
@@ -116,9 +150,7 @@ def _is_measured(values: pd.Series) -> bool:
     return bool(np.isfinite(numbers).mean() > 0.9 and len(set(values)) > len(values) / 4)
 
 
-def _rounded(table: pd.DataFrame, names: list[str]) -> list[str]:
+def _rounded(table: pd.DataFrame, names: list[str]) -> Iterator[str]:
     columns = [[f"{value:.3g}" for value in to_numbers(table[name])] for name in names]
-    return ["\0".join(row) for row in zip(*columns, strict=True)]
-
-
-KeyOf = "Callable[[pd.DataFrame], list[str]]"
+    for row in zip(*columns, strict=True):
+        yield "\0".join(row)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 ALPHA = 1e-9
 FEWEST_ROWS = 20
@@ -171,15 +171,17 @@ def association(groups: Codes, labels: Labels) -> Strength:
     if rows < 5 * FEWEST_ROWS or not 1 < count <= 40:
         return NOTHING
     if not labels.classes:
-        result = stats.kruskal(*(labels.values[groups == group] for group in range(count)))
-        return Strength(float(result.statistic) / (rows - 1), float(result.pvalue), rows)
+        return _between(groups, labels.values, count)
     counts = _votes(groups, labels, count)
     counts = counts[:, counts.sum(axis=0) >= FEWEST_ROWS]
-    if counts.shape[1] < 2:
+    counts = counts[counts.sum(axis=1) > 0]
+    if min(counts.shape) < 2:
         return NOTHING
-    result = stats.chi2_contingency(counts, correction=False)
-    share = float(result.statistic) / (counts.sum() * (min(counts.shape) - 1))
-    return Strength(share, float(result.pvalue), rows)
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    freedom = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    share = statistic / (float(counts.sum()) * (min(counts.shape) - 1))
+    return Strength(share, float(special.chdtrc(freedom, statistic)), rows)
 
 
 def trend(order: Numbers, labels: Labels) -> Strength:
@@ -188,13 +190,7 @@ def trend(order: Numbers, labels: Labels) -> Strength:
         return NOTHING
     if not labels.classes:
         return _fit_squared(standardised_ranks(order), labels.values)
-    parts = [order[labels.codes == code] for code in range(labels.classes)]
-    parts = [part for part in parts if len(part)]
-    if len(parts) < 2:
-        return NOTHING
-    result = stats.kruskal(*parts)
-    share = float(result.statistic) / (len(order) - 1)
-    return Strength(share, float(result.pvalue), len(order))
+    return _between(labels.codes, standardised_ranks(order), labels.classes)
 
 
 def lag(labels: Labels, distance: int) -> Strength:
@@ -207,8 +203,8 @@ def lag(labels: Labels, distance: int) -> Strength:
     shares = np.bincount(labels.codes, minlength=labels.classes) / len(labels.values)
     expected = float((shares**2).sum())
     agreeing = int((ahead == behind).sum())
-    chance = stats.binom.sf(agreeing // 2 - 1, len(ahead) // 2, expected)
-    return Strength(_above(agreeing / len(ahead), expected), float(chance), len(ahead))
+    chance = _at_least(agreeing // 2, len(ahead) // 2, expected)
+    return Strength(_above(agreeing / len(ahead), expected), chance, len(ahead))
 
 
 def _in_order(labels: Labels, reach: int) -> Strength:
@@ -224,6 +220,19 @@ def _in_order(labels: Labels, reach: int) -> Strength:
     return Strength(found.skill, found.chance**0.5, found.rows)
 
 
+def _between(groups: Codes, ranks: Numbers, count: int) -> Strength:
+    """Judge whether ranks differ between groups, by the test of Kruskal and Wallis."""
+    sizes = np.bincount(groups, minlength=count)
+    freedom, rows = int((sizes > 0).sum()) - 1, len(ranks)
+    centred = ranks - ranks.mean()
+    total = float((centred**2).sum())
+    if freedom < 1 or total == 0:
+        return NOTHING
+    sums = np.bincount(groups, weights=centred, minlength=count)
+    share = float((sums**2 / np.maximum(sizes, 1)).sum()) / total
+    return Strength(share, float(special.chdtrc(freedom, share * (rows - 1))), rows)
+
+
 def _votes(groups: Codes, labels: Labels, count: int) -> Numbers:
     flat = np.bincount(groups * labels.classes + labels.codes, minlength=count * labels.classes)
     return flat.reshape(count, labels.classes).astype(np.float64)
@@ -236,8 +245,13 @@ def _hits(votes: Numbers, labels: Labels) -> Strength:
     hits = int((np.argmax(votes + 0.5 * shares, axis=1) == labels.codes).sum())
     base = float(shares.max())
     return Strength(
-        _above(hits / rows, base), float(stats.binom.sf(hits - 1, rows, base)), rows
+        _above(hits / rows, base), _at_least(hits, rows, base), rows
     )  # fmt: skip
+
+
+def _at_least(hits: int, rows: int, rate: float) -> float:
+    """Return the chance of at least so many hits."""
+    return float(special.bdtrc(hits - 1, rows, rate)) if hits > 0 else 1.0
 
 
 def _above(rate: float, base: float) -> float:
@@ -263,4 +277,4 @@ def _fit_squared(first: Numbers, second: Numbers) -> Strength:
 def _chance_of(guesses: Numbers, values: Numbers) -> float:
     correlation = float(np.clip(np.corrcoef(guesses, values)[0, 1], -1 + 1e-12, 1 - 1e-12))
     freedom = len(values) - 2
-    return float(stats.t.sf(correlation * np.sqrt(freedom / (1 - correlation**2)), freedom))
+    return float(special.stdtr(freedom, -correlation * np.sqrt(freedom / (1 - correlation**2))))

@@ -91,13 +91,10 @@ def take_part(table: pd.DataFrame, most_rows: int) -> Written:
 def _from_json(data: bytes, suffix: str) -> pd.DataFrame:
     text = data.decode("utf-8", errors="replace")
     content = json.loads(text) if suffix == ".json" else [json.loads(x) for x in text.splitlines()]
-    if isinstance(content, dict):
-        if not all(isinstance(value, list) for value in content.values()):
-            content = list(content.items())
-    elif not isinstance(content, list):
-        message = "neither records nor columns"
-        raise ValueError(message)
-    table = pd.DataFrame(content)
+    are_columns = isinstance(content, dict) and all(isinstance(x, list) for x in content.values())
+    if isinstance(content, dict) and not are_columns:
+        content = list(content.items())
+    table = pd.DataFrame(content if isinstance(content, list | dict) else [content])
     return pd.DataFrame({str(name): [_write(value) for value in table[name]] for name in table})
 
 

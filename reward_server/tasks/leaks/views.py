@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from reward_server.tasks.leaks.evidence import to_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    import pandas as pd
 
     from reward_server.tasks.leaks.strength import Codes, Numbers
 
@@ -50,7 +51,7 @@ def views_of(column: pd.Series) -> Iterator[View]:
     if is_number:
         yield View("its values", numbers=numbers)
     if (values == "").any():
-        yield View("that it is missing", groups=(values == "").to_numpy(np.intp))
+        yield View("that it is missing", groups=codes_of(values == ""))
     if is_number:
         if len(set(filled)) >= _MANY_VALUES:
             yield from _digit_views(values)
@@ -128,8 +129,8 @@ def views_of_ids(ids: Sequence[str]) -> Iterator[View]:
     digits = [_NOT_DIGITS.sub("", name)[-15:] for name in ids]
     numbers = np.array([float(x) if x else np.nan for x in digits])
     yield View("the number in the id", numbers=numbers, is_hidden=True)
-    ranks = pd.Series(list(ids), dtype=object).rank().to_numpy(np.float64)
-    yield View("the order of the ids", numbers=ranks, is_hidden=True)
+    ranks = np.unique(np.array(ids, dtype=str), return_inverse=True)[1]
+    yield View("the order of the ids", numbers=ranks.astype(np.float64), is_hidden=True)
     wholes = [int(x or "0") for x in digits]
     for modulus in _MODULI:
         yield _hidden(f"the id's rest by {modulus}", (x % modulus for x in wholes))

@@ -59,8 +59,8 @@ def _find_words(
     shares = totals / len(rows)
     hits = table.max(axis=1, initial=0) + (totals - table).max(axis=1, initial=0)
     skill = (hits / len(rows) - shares.max()) / max(1 - shares.max(), 1e-9)
-    for index in np.flatnonzero(skill >= _TELLING):
-        strength = Strength(float(skill[index]), 0.0, len(rows))
+    for found in skill[skill >= _TELLING]:
+        strength = Strength(float(found), 0.0, len(rows))
         text = "one word of it tells the label"
         yield strength.skill, Finding(Kind.TELLING_COLUMN, place, text, strength.text)
     for index, code in _pure_words(table, totals):
