@@ -180,7 +180,7 @@ def _from_train(
     values: pd.Series, labels: Labels, train: pd.Series, train_labels: Labels
 ) -> Strength:
     known, known_train = labels.known, train_labels.known
-    together = codes_of([*train[known_train], *values[known]])
+    together = codes_of([*train[known_train].tolist(), *values[known].tolist()])
     parts = together[: known_train.sum()], together[known_train.sum() :]
     learnt, asked = train_labels.take(known_train), labels.take(known)
     best = from_train_groups(parts[0], learnt, parts[1], asked)

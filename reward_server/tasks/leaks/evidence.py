@@ -41,6 +41,14 @@ class Evidence:
     train: Written
     train_labels: tuple[Labels, ...]
 
+    @property
+    def train_ids(self) -> list[str]:
+        """Return the ids of all train rows, or nothing when they have none."""
+        name = self.target.id_column
+        if name not in self.train.table:
+            return []
+        return _whole_column(self.train, self.public / self.target.train_file, name)
+
     def labels_of(self, rows: Codes) -> tuple[Labels, ...]:
         """Return the labels of some rows of the test table."""
         return tuple(labels.take(rows) for labels in self.labels)
@@ -58,7 +66,8 @@ def read_evidence(card: Card, target: Target, public: Path, answers: Path) -> Ev
         ValueError: when a table cannot be read or the answers lack a test row.
         KeyError: when a column that the card names is missing.
     """
-    ids = read_column(public / target.test_file, target.id_column)
+    test = read_written(public / target.test_file, MOST_ROWS)
+    ids = _whole_column(test, public / target.test_file, target.id_column)
     solved = read_written(answers, 1 << 62).table
     places = pd.Series(np.arange(len(solved)), index=_numbered(solved[target.id_column]))
     found = places.reindex(_numbered(ids))
@@ -66,7 +75,6 @@ def read_evidence(card: Card, target: Target, public: Path, answers: Path) -> Ev
         message = f"{int(found.isna().sum())} test rows have no answer"
         raise ValueError(message)
     truth = solved.iloc[found.to_numpy(np.intp)].reset_index(drop=True)
-    test = read_written(public / target.test_file, MOST_ROWS)
     if target.kind is TargetKind.TEXT and not test.is_part:
         others = test.table.columns.difference(truth.columns, sort=False)
         truth = truth.join(test.table[others])
@@ -85,6 +93,10 @@ def read_evidence(card: Card, target: Target, public: Path, answers: Path) -> Ev
     )
 
 
+def _whole_column(part: Written, path: Path, name: str) -> list[str]:
+    return read_column(path, name) if part.is_part else part.table[name].tolist()
+
+
 def part_of_test(table: pd.DataFrame) -> Written:
     """Return at most as many rows of a table as are read of the test table."""
     return take_part(table, MOST_ROWS)
@@ -92,7 +104,7 @@ def part_of_test(table: pd.DataFrame) -> Written:
 
 def to_numbers(values: pd.Series) -> Numbers:
     """Return written values as numbers, and NaN for what is none."""
-    words = [_WORDS.get(value, value) for value in values.str.strip().str.lower()]
+    words = [_WORDS.get(value.lower(), value) for value in map(str.strip, values.tolist())]
     numbers = np.asarray(pd.to_numeric(np.array(words, dtype=object), errors="coerce"), np.float64)
     return np.where(np.isinf(numbers), np.nan, numbers)
 

@@ -98,7 +98,7 @@ def _find_beside_train(place: str, evidence: Evidence) -> Iterator[Found]:
     """Yield whether the label of a test row is that of the train rows with the next ids."""
     column = evidence.target.id_column
     if column not in evidence.train.table or evidence.test.is_part:
-        return
+        return  # a part of the ids has other neighbours than all of them
     numbers = [
         next(view.numbers for view in views_of_ids(list(names)) if view.numbers is not None)
         for names in (evidence.train.table[column], evidence.test.table[column])

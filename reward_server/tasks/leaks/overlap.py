@@ -18,7 +18,7 @@ from scipy import stats
 from reward_server.tasks.leaks.evidence import to_numbers
 from reward_server.tasks.leaks.report import Finding, Kind, Look, Severity
 from reward_server.tasks.leaks.strength import ALPHA
-from reward_server.tasks.leaks.tables import MOST_BYTES, parse_written, read_column
+from reward_server.tasks.leaks.tables import MOST_BYTES, parse_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,10 +49,9 @@ def look_at_overlap(evidence: Evidence) -> Look:
 
 def _same_ids(evidence: Evidence) -> Iterator[Finding]:
     target = evidence.target
-    if target.id_column not in evidence.train.table or _are_counted(evidence.ids):
+    if _are_counted(evidence.ids):
         return
-    known = set(read_column(evidence.public / target.train_file, target.id_column))
-    shared = len(known.intersection(evidence.ids)) / len(evidence.ids)
+    shared = len(set(evidence.train_ids).intersection(evidence.ids)) / len(evidence.ids)
     if shared > 0:
         severity = Severity.LEAK if shared >= _LEAST_SHARE else Severity.NOTE
         text = "test ids stand in the train file"
@@ -130,14 +129,14 @@ def _stream(path: Path, names: list[str]) -> Iterator[str]:
 
 
 def _rows(table: pd.DataFrame, names: list[str]) -> Iterator[str]:
-    for row in zip(*(table[name] for name in names), strict=True):
+    for row in zip(*(table[name].tolist() for name in names), strict=True):
         yield "\0".join([" ".join(value.lower().split()) for value in row])
 
 
 def _plain(
     table: pd.DataFrame, name: str, first: int | None = None, last: int = 0
 ) -> Iterator[str]:
-    for value in table[name]:
+    for value in table[name].tolist():
         yield _NOT_WORDS.sub(" ", value.lower()).strip()[-last:][:first]
 
 

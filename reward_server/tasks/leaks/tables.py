@@ -95,13 +95,16 @@ def _from_json(data: bytes, suffix: str) -> pd.DataFrame:
     if isinstance(content, dict) and not are_columns:
         content = list(content.items())
     table = pd.DataFrame(content if isinstance(content, list | dict) else [content])
-    return pd.DataFrame({str(name): [_write(value) for value in table[name]] for name in table})
+    written = {str(name): [_write(value) for value in table[name].tolist()] for name in table}
+    return pd.DataFrame(written)
 
 
 def _write(value: Any) -> str:  # noqa: ANN401 -- whatever JSON holds
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+    if isinstance(value, str):
+        return value
+    if value is None or value != value:  # noqa: PLR0124 -- NaN alone differs from itself
         return ""
-    return value if isinstance(value, str) else json.dumps(value)
+    return repr(value) if isinstance(value, int | float) else json.dumps(value)
 
 
 def _read_large(path: Path, most_rows: int) -> Written:

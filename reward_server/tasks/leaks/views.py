@@ -43,18 +43,18 @@ class View:
 
 def views_of(column: pd.Series) -> Iterator[View]:
     """Yield every view of a column of written values."""
-    values = column.astype(str)
-    numbers = to_numbers(values)
-    filled = values[values != ""]
-    is_number = len(filled) > 0 and np.isfinite(numbers[values != ""]).mean() > 0.9
+    values = column.tolist()
+    numbers = to_numbers(column)
+    filled = np.array([value != "" for value in values])
+    is_number = filled.any() and np.isfinite(numbers[filled]).mean() > 0.9
     yield View("its values", groups=codes_of(values))
     if is_number:
         yield View("its values", numbers=numbers)
-    if (values == "").any():
-        yield View("that it is missing", groups=codes_of(values == ""))
+    if not filled.all():
+        yield View("that it is missing", groups=filled.astype(np.intp))
     if is_number:
-        if len(set(filled)) >= _MANY_VALUES:
-            yield from _digit_views(values)
+        if len(set(values)) > _MANY_VALUES:
+            yield from _digit_views(values, float(np.nanmax(numbers) - np.nanmin(numbers)))
     else:
         yield from _text_views(values)
 
@@ -65,12 +65,10 @@ def codes_of(values: Iterable[object]) -> Codes:
     return np.array([seen.setdefault(value, len(seen)) for value in values], dtype=np.intp)
 
 
-def _digit_views(values: pd.Series) -> Iterator[View]:
+def _digit_views(values: list[str], spread: float) -> Iterator[View]:
     plain = [value.strip().lower().partition("e")[0] for value in values]
     mantissas = [_NOT_DIGITS.sub("", value) for value in plain]
     fractions = [value.partition(".")[2] for value in plain]
-    numbers = to_numbers(values)
-    spread = float(np.nanmax(numbers) - np.nanmin(numbers))
     decimals = max(map(len, fractions))
     yield _hidden("its number of decimals", map(len, fractions))
     yield _hidden("its last digit being even", (x[-1:] in _EVEN for x in mantissas))
@@ -104,8 +102,7 @@ def _hidden(what: str, values: Iterable[object]) -> View:
     return View(what, groups=codes_of(values), is_hidden=True)
 
 
-def _text_views(values: pd.Series) -> Iterator[View]:
-    texts = values.tolist()
+def _text_views(texts: list[str]) -> Iterator[View]:
     yield View("its length", numbers=_counts(len(text) for text in texts))
     yield View("its number of words", numbers=_counts(len(text.split()) for text in texts))
     yield View("its first letters", groups=codes_of(text[:1] for text in texts))
