@@ -19,7 +19,11 @@ from reward_server.settings import PREFIX, Settings, load_settings
 from reward_server.tasks.base import Source, TwinSize
 from reward_server.tasks.batch import prepare_twins
 from reward_server.tasks.briefing.briefings import DEFAULT_BUDGET, MIN_BUDGET
-from reward_server.tasks.inspection import check_competition, check_task
+from reward_server.tasks.inspection import (
+    inspect_competition,
+    inspect_task,
+    refuse_competition,
+)
 from reward_server.tasks.manifest import Manifest, read_manifest
 from reward_server.tasks.preparation import find_unchanged, prepare_task
 from reward_server.tasks.registry import Refused
@@ -27,6 +31,7 @@ from reward_server.tasks.template import write_task
 from reward_server.wiring import make_briefings, make_registry
 
 if TYPE_CHECKING:
+    from reward_server.tasks.leaks.report import Report
     from reward_server.tasks.registry import Registry
 
 tasks_app = typer.Typer(help="Prepare, check and grade tasks.", no_args_is_help=True)
@@ -161,19 +166,35 @@ def new(
 
 
 @tasks_app.command()
-def check(task_id: str, data_dir: DataDir = None) -> None:
-    """Verify a task's data: checksums, files, sample submission, leaks."""
+def check(
+    task_ids: Annotated[list[str] | None, typer.Argument(help="All prepared ones if none.")] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Verify tasks' data: checksums, files, leaks, sample submission, bundled data."""
     settings, registry = _open(data_dir)
+    names = task_ids or [task.card.id for task in registry.prepared()]
+    reports = []
+    for name in names:
+        with err.status(f"checking {name}"):
+            report = _inspect(settings, registry, name)
+        reports.append(report)
+        for line in () if as_json else report.as_lines():
+            out.print(escape(line), highlight=False, soft_wrap=True)
+    if as_json:
+        typer.echo(json.dumps([report.as_json() for report in reports], indent=1))
+    if any(report.failures for report in reports):
+        raise typer.Exit(1)
+
+
+def _inspect(settings: Settings, registry: Registry, task_id: str) -> Report:
     if registry.is_competition(task_id):
         found = registry.look_at(task_id)
-        problems = (found.reason,) if isinstance(found, Refused) else check_competition(found)
-    else:
-        problems = check_task(registry.folder(task_id), settings.data_dir)
-    for problem in problems:
-        out.print(f"[red]problem[/] {escape(problem)}")
-    if problems:
-        raise typer.Exit(1)
-    out.print(f"[green]ok[/] {task_id}")
+        return (
+            refuse_competition(found) if isinstance(found, Refused) else inspect_competition(found)
+        )
+    environment = getattr(settings.sandbox, "environment", None)
+    return inspect_task(registry.folder(task_id), settings.data_dir, environment)
 
 
 @tasks_app.command()

@@ -9,7 +9,10 @@ from reward_server.errors import InfrastructureError
 from reward_server.grade.process import grade_file
 from reward_server.tasks.competition import read_competition
 from reward_server.tasks.folders import read_card
-from reward_server.tasks.leaks import find_leaks
+from reward_server.tasks.leaks import look_for_leaks
+from reward_server.tasks.leaks.bundled import look_at_bundled
+from reward_server.tasks.leaks.report import Finding, Kind, Look, Report, Severity
+from reward_server.tasks.leaks.sample import look_at_sample
 from reward_server.tasks.manifest import digest_files, read_manifest, record_files
 
 if TYPE_CHECKING:
@@ -17,57 +20,88 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reward_server.tasks.base import Card, Task
+    from reward_server.tasks.registry import Refused
 
 
-def check_task(folder: Path, data_dir: Path) -> tuple[str, ...]:
+def check_task(folder: Path, data_dir: Path, environment: Path | None = None) -> tuple[str, ...]:
     """Return what is wrong with the prepared data of a task, one sentence each.
+
+    Raises:
+        SetupError: when the card or the manifest cannot be read.
+    """
+    return tuple(x.sentence for x in inspect_task(folder, data_dir, environment).failures)
+
+
+def inspect_task(folder: Path, data_dir: Path, environment: Path | None = None) -> Report:
+    """Look at the prepared data of a task; `environment` is what programs may import.
+
+    Damaged data is not looked at any further: what it tells is not what would be served.
 
     Raises:
         SetupError: when the card or the manifest cannot be read.
     """
     card = read_card(folder)
     prepared = data_dir / card.id / "prepared"
-    problems = (*_changed_files(prepared), *_unexpected_files(card, prepared))
-    if problems:
-        return problems
-    answers = prepared / "private" / card.answers
-    leaks = find_leaks(card, prepared / "public", answers)
-    sample = prepared / "public" / card.sample_submission
-    return (
-        *_ungradable_sample(folder, sample, answers, has_score=card.baseline is None),
-        *(f"leak in {leak.place}: {leak.reason}" for leak in leaks),
+    public, answers = prepared / "public", prepared / "private" / card.answers
+    whole = (_look_at_bytes(prepared), _look_at_names(card, public))
+    if any(look.failed for look in whole):
+        return Report(card.id, whole)
+    return Report(
+        card.id,
+        (
+            *whole,
+            *look_for_leaks(card, public, answers),
+            look_at_sample(card, folder, public, answers),
+            look_at_bundled(card, public, answers, environment),
+        ),
     )
 
 
-def check_competition(task: Task) -> tuple[str, ...]:
-    """Return what is wrong with a competition of MLE-bench: whether its own grader works here.
+def inspect_competition(task: Task) -> Report:
+    """Look at a competition of MLE-bench: whether its own grader works here.
 
     The sample submission of some has no score, so the gold one will do.
     """
-    problems: list[str] = []
+    findings: list[Finding] = []
     for control in read_competition(task.folder).controls(task.answers):
-        found = tuple(_ungradable_sample(task.folder, control, task.answers))
+        found = tuple(_ungradable(task.folder, control, task.answers))
         if not found:
-            return ()
-        problems.extend(f"{control.name}: {problem}" for problem in found)
-    return tuple(problems)
+            findings = []
+            break
+        findings += found
+    return Report(task.card.id, (Look("grader", "on what it should take", tuple(findings)),))
 
 
-def _changed_files(prepared: Path) -> Iterator[str]:
+def refuse_competition(refused: Refused) -> Report:
+    """Say why a competition of MLE-bench is not served."""
+    look = Look("competition", "data and settings", (_fault(refused.task_id, refused.reason),))
+    return Report(refused.task_id, (look,))
+
+
+def _look_at_bytes(prepared: Path) -> Look:
+    findings = tuple(_changed_files(prepared))
+    return Look("checksums", "every file against the manifest", findings)
+
+
+def _changed_files(prepared: Path) -> Iterator[Finding]:
     manifest, found = read_manifest(prepared), record_files(prepared)
     for path in sorted(manifest.files.keys() | found.keys()):
         if path not in found:
-            yield f"{path} is missing"
+            yield _fault(path, "it is missing")
         elif path not in manifest.files:
-            yield f"{path} is not in the manifest"
+            yield _fault(path, "it is not in the manifest")
         elif found[path] != manifest.files[path]:
-            yield f"{path} has changed since it was prepared"
+            yield _fault(path, "it has changed since it was prepared")
     if digest_files(manifest.files) != manifest.data_digest:
-        yield "the data digest does not belong to the manifest's files"
+        yield _fault("manifest.json", "the data digest does not belong to the manifest's files")
 
 
-def _unexpected_files(card: Card, prepared: Path) -> Iterator[str]:
-    public = prepared / "public"
+def _look_at_names(card: Card, public: Path) -> Look:
+    findings = tuple(_unexpected_files(card, public))
+    return Look("names of files", f"{len(card.public_files)} patterns of the card", findings)
+
+
+def _unexpected_files(card: Card, public: Path) -> Iterator[Finding]:
     found = [
         PurePosixPath(path.relative_to(public).as_posix())
         for path in sorted(public.rglob("*"))
@@ -75,10 +109,10 @@ def _unexpected_files(card: Card, prepared: Path) -> Iterator[str]:
     ]
     for path in found:
         if not _matches_any(path, card.public_files):
-            yield f"public/{path} is not a file the card names"
+            yield _fault(f"public/{path}", "it is not a file the card names")
     for pattern in card.public_files:
         if not any(_matches_any(path, [pattern]) for path in found):
-            yield f"public/{pattern} is missing"
+            yield _fault(f"public/{pattern}", "it is missing")
 
 
 def _matches_any(path: PurePosixPath, patterns: Iterable[str]) -> bool:
@@ -88,13 +122,15 @@ def _matches_any(path: PurePosixPath, patterns: Iterable[str]) -> bool:
     )
 
 
-def _ungradable_sample(
-    folder: Path, sample: Path, answers: Path, *, has_score: bool = True
-) -> Iterator[str]:
+def _ungradable(folder: Path, control: Path, answers: Path) -> Iterator[Finding]:
     try:
-        grade = grade_file(folder, sample, answers)
+        grade = grade_file(folder, control, answers)
     except InfrastructureError:
-        yield "the grader fails on the sample submission"
+        yield _fault(control.name, "the grader fails on it")
         return
-    if has_score and grade.failure is not None:
-        yield "the sample submission is not valid"
+    if grade.failure is not None:
+        yield _fault(control.name, "it is not valid")
+
+
+def _fault(place: str, reason: str) -> Finding:
+    return Finding(Kind.DAMAGED, place, reason, severity=Severity.FAULT)

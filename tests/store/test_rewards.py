@@ -46,7 +46,7 @@ def prepared(data_dir: Path, data_digest: str = "d1") -> Registry:
     folder = data_dir / PIZZA / "prepared"
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.now(UTC)
-    write_manifest(folder, Manifest(1, PIZZA, Source.TWIN, now, data_digest, {}, 0.5))
+    write_manifest(folder, Manifest(1, PIZZA, Source.TWIN, now, data_digest, {}, sample_score=0.5))
     return Registry(data_dir)
 
 

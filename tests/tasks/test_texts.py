@@ -233,5 +233,5 @@ def test_selected_texts_stand_in_their_tweets(seed: int, tmp_path: Path) -> None
     whole = test.assign(selected_text=test["text"])
     is_neutral = test["sentiment"] == "neutral"
     assert grade(TWEETS, whole[is_neutral], test[is_neutral]) == 1.0
-    assert 0.15 < grade(TWEETS, whole[~is_neutral], test[~is_neutral]) < 0.5
+    assert 0.05 < grade(TWEETS, whole[~is_neutral], test[~is_neutral]) < 0.4
     assert not test["text"].isin(train["text"]).any()

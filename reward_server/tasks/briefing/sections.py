@@ -59,20 +59,19 @@ def _measure(group: Group) -> str:
 def submission(card: Card, public: Path) -> Lengths:
     """Show the form of a submission with the first rows of the sample."""
     sample = public / card.sample_submission
-    head = (
-        f"## Submission file\n\nWrite `./submission.csv` in the form of {name_of(sample.name, 40)}"
-    )
+    form = name_of(sample.name, 40)
+    head = f"## Submission file\n\nWrite `./submission.csv` in the form of {form}"
     if not sample.is_file() or sample.is_symlink():
         columns = [plain(",".join(card.columns), 300)]
         return (f"{head}, with this header:\n{fenced(columns)}",)
     rows, lines = count_records(sample) - 1, first_records(read_head(sample, 1 << 16), 3)
     width = count_of(len(card.columns), "column")
     text = f"{head}: {width}, a header and {count_of(rows, 'row')}. It begins:"
-    return tuple(
-        dict.fromkeys(
-            f"{text}\n{fenced([plain(line, most) for line in lines])}" for most in (80, 300, 3000)
-        )
-    )
+    texts = []
+    for header, row in ((80, 80), (300, 120), (3000, 240)):
+        shown = [plain(line, row if at else header) for at, line in enumerate(lines)]
+        texts.append(f"{text}\n{fenced(shown)}")
+    return tuple(dict.fromkeys(texts))
 
 
 def rules(card: Card, ceiling: Limits) -> Lengths:

@@ -127,7 +127,7 @@ def _tweets(rng: np.random.Generator, rows: int) -> pd.DataFrame:
 def _tweet(rng: np.random.Generator, habits: Habits, sentiment: str) -> tuple[str, str]:
     """Return a text and what an annotator marks in it."""
     feelings = [_feeling(rng, habits, kind) for kind in _kinds(rng, sentiment)]
-    situations = max(1, int(rng.integers(2, 4)) - len(feelings))
+    situations = max(1, int(rng.integers(2, 4)) - len(feelings) // 2)
     parts = [_filled(rng, _pick(rng, SITUATIONS)) for _ in range(situations)]
     for feeling in feelings:
         parts.insert(int(rng.integers(0, len(parts) + 1)), feeling.text)
@@ -171,9 +171,9 @@ def _spaced(rng: np.random.Generator, text: str) -> str:
 def _strayed(rng: np.random.Generator, text: str, span: str) -> str:
     """Let an annotator now and then mark the whole tweet, or a little too much."""
     luck = rng.random()
-    if luck < 0.08:
+    if luck < 0.05:
         return text
-    if luck < 0.16:
+    if luck < 0.12:
         start = text.index(span)
         return text[max(0, start - 3) : start + len(span) + 4].strip()
     return span

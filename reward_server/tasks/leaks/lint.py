@@ -1,0 +1,137 @@
+"""The lint as a whole: every look in turn, over the prepared data of one task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reward_server.tasks.base import TargetKind
+from reward_server.tasks.leaks.columns import Side, find_in_table
+from reward_server.tasks.leaks.evidence import Evidence, part_of_test, read_evidence
+from reward_server.tasks.leaks.files import look_at_files
+from reward_server.tasks.leaks.order import look_at_order
+from reward_server.tasks.leaks.overlap import look_at_overlap
+from reward_server.tasks.leaks.report import (
+    Finding,
+    Kind,
+    Look,
+    Severity,
+    strongest_by_place,
+)
+from reward_server.tasks.leaks.selections import find_in_selections
+from reward_server.tasks.leaks.tables import read_written
+from reward_server.tasks.leaks.words import find_in_texts, find_own_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pandas as pd
+
+    from reward_server.tasks.base import Card
+    from reward_server.tasks.leaks.columns import Found
+    from reward_server.tasks.leaks.strength import Labels
+
+_LONG_TEXT = 12
+
+
+def find_leaks(card: Card, public: Path, answers: Path) -> tuple[Finding, ...]:
+    """Return every leak and fault in the public files; not what needs a grader or a sandbox."""
+    looks = look_for_leaks(card, public, answers)
+    found = (finding for look in looks for finding in look.findings)
+    return tuple(finding for finding in found if finding.severity is not Severity.NOTE)
+
+
+def look_for_leaks(card: Card, public: Path, answers: Path) -> tuple[Look, ...]:
+    """Look at columns, order, overlap and files; without a target at the files alone."""
+    if card.target is None:
+        note = Look("tables", "not looked at: the card names no target")
+        return note, look_at_files(card, public, answers, None)
+    try:
+        evidence = read_evidence(card, card.target, public, answers)
+    except (OSError, ValueError, KeyError) as error:
+        text = f"the tables and the answers do not fit each other: {error}"
+        fault = Finding(Kind.DAMAGED, card.target.test_file, text, severity=Severity.FAULT)
+        return Look("tables", "not readable", (fault,)), look_at_files(card, public, answers, None)
+    return (
+        _look_at_columns(evidence),
+        look_at_order(evidence),
+        look_at_overlap(evidence),
+        look_at_files(card, public, answers, evidence),
+    )
+
+
+def _look_at_columns(evidence: Evidence) -> Look:
+    test, sample = evidence.test, _sample(evidence)
+    found = [
+        *_hidden_columns(evidence),
+        *_in_test(evidence),
+        *_in_sample(evidence, sample),
+    ]
+    part = f" (of {test.total})" if test.is_part else ""
+    scope = f"{len(test.table.columns)} of test and {len(sample[0].columns)} of sample, "
+    scope += f"{len(test.rows)} rows{part}"
+    return Look("columns", scope, strongest_by_place(found))
+
+
+def _hidden_columns(evidence: Evidence) -> Iterator[Found]:
+    target = evidence.target
+    names = {*target.hidden_columns, *target.columns}
+    for name in sorted(names & set(evidence.test.table.columns)):
+        text = "the label itself stands in the test file"
+        yield 2.0, Finding(Kind.LABEL_COLUMN, f"{target.test_file}:{name}", text)
+
+
+def _in_test(evidence: Evidence) -> Iterator[Found]:
+    target, table = evidence.target, evidence.test.table
+    labels = evidence.labels_of(evidence.test.rows)
+    side, train = Side(table, labels), _train(evidence)
+    ids_are_texts = table[target.id_column].str.len().median() > 40
+    skipped = [] if ids_are_texts else [target.id_column]
+    if target.kind is TargetKind.TEXT:
+        yield from find_in_selections(target.test_file, evidence)
+    yield from find_in_table(target.test_file, side, train, skipped)
+    for name in table.columns.drop(skipped):
+        place = f"{target.test_file}:{name}"
+        if table[name].str.len().median() >= _LONG_TEXT:
+            known = train.table.get(str(name))
+            yield from find_in_texts(place, table[name], labels, known)
+        if target.kind is not TargetKind.TEXT:
+            for own in _names(evidence):
+                yield from find_own_labels(place, table[name], own)
+
+
+def _train(evidence: Evidence) -> Side:
+    part = part_of_test(evidence.train.table)
+    return Side(part.table, tuple(labels.take(part.rows) for labels in evidence.train_labels))
+
+
+def _names(evidence: Evidence) -> Iterator[list[str]]:
+    """Yield the labels as words or numbers that are telling when they stand in a text."""
+    target, rows = evidence.target, evidence.test.rows
+    truth = evidence.truth.iloc[rows]
+    if len(target.columns) > 1 and target.kind is not TargetKind.NUMBERS:
+        if evidence.labels:
+            codes = evidence.labels[0].take(rows).codes
+            yield [target.columns[code].lower() for code in codes]
+        return
+    for name in target.columns:
+        own = [value.strip().lower() for value in truth[name]]
+        if len(set(own)) > 20 or not all(value.replace(".", "").isdigit() for value in set(own)):
+            yield own
+
+
+def _sample(evidence: Evidence) -> tuple[pd.DataFrame, tuple[Labels, ...]]:
+    path = evidence.public / evidence.card.sample_submission
+    sample = read_written(path, 1 << 62).table
+    rows = evidence.rows_of(sample[evidence.target.id_column].tolist())
+    part = part_of_test(sample[rows >= 0].reset_index(drop=True))
+    return part.table, evidence.labels_of(rows[rows >= 0][part.rows])
+
+
+def _in_sample(
+    evidence: Evidence, sample: tuple[pd.DataFrame, tuple[Labels, ...]]
+) -> Iterator[Found]:
+    table, labels = sample
+    shared = [name for name in map(str, table) if name in evidence.test.table]
+    train = Side(evidence.train.table.iloc[:, :0], ())
+    yield from find_in_table(evidence.card.sample_submission, Side(table, labels), train, shared)

@@ -1,0 +1,545 @@
+"""Leaks to plant in clean data: each says in which task and where it must be found."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from leak_tasks import LEAVES, NOMAD, PIZZA, PLANTS, SPOOKY, TWEETS, Prepared
+from PIL import Image
+
+CODES = {"EAP": "7", "HPL": "3", "MWS": "5"}
+RNG = np.random.default_rng
+
+
+@dataclass(frozen=True)
+class Plant:
+    """One planted leak: the task, the place where it must be found, and the planting."""
+
+    task_id: str
+    place: str
+    sow: Callable[[Prepared], None]
+
+
+SUITE: dict[str, Plant] = {}
+
+
+def plant(name: str, task_id: str, place: str) -> Callable[[Callable[[Prepared], None]], None]:
+    """Add a planting to the suite."""
+
+    def add(sow: Callable[[Prepared], None]) -> None:
+        assert name not in SUITE
+        SUITE[name] = Plant(task_id, place, sow)
+
+    return add
+
+
+def column(name: str, task_id: str, column_name: str, values: Callable[[Prepared], object]) -> None:
+    """Add a planting that replaces or adds one column of the test file."""
+    file = "test.json" if task_id == PIZZA else "test.csv"
+
+    def sow(data: Prepared) -> None:
+        data.write(file, data.test.assign(**{column_name: values(data)}))
+
+    plant(name, task_id, f"{file}:{column_name}")(sow)
+
+
+def rows(name: str, task_id: str, order: Callable[[Prepared], object]) -> None:
+    """Add a planting that moves the rows of the test file."""
+    file, ids = ("test.json", "request_id") if task_id == PIZZA else ("test.csv", "id")
+
+    def sow(data: Prepared) -> None:
+        data.write(file, data.test.iloc[np.asarray(order(data), dtype=int)])
+
+    plant(name, task_id, f"{file}:{ids}")(sow)
+
+
+def content(name: str, task_id: str, file: str, data_of: Callable[[Prepared], bytes]) -> None:
+    """Add a planting that puts a file beside the tables."""
+
+    def sow(data: Prepared) -> None:
+        (data.public / file).write_bytes(data_of(data))
+
+    inside = {"old.zip": "old.zip!old/notes.txt", "more.csv.gz": "more.csv.gz!more.csv"}
+    plant(name, task_id, inside.get(file, file))(sow)
+
+
+def flipped(labels: pd.Series, share: float, seed: int = 0) -> np.ndarray:
+    """Return 0/1 labels of which a share is wrong."""
+    wrong = RNG(seed).random(len(labels)) < share
+    return np.where(wrong, 1 - labels.astype(int), labels.astype(int))
+
+
+def spread(data: Prepared, step: int) -> np.ndarray:
+    """Return an order in which every so-manieth row is a positive one, as long as there are."""
+    positive, negative = (list(np.flatnonzero(data.is_positive == x)) for x in (True, False))
+    order = []
+    while positive or negative:
+        wanted = positive if len(order) % step == 0 and positive else negative or positive
+        order.append(wanted.pop())
+    return np.array(order)
+
+
+def givers(share: float) -> Callable[[Prepared], object]:
+    def values(data: Prepared) -> list[str]:
+        known = data.is_positive & (RNG(0).random(len(data.test)) < share)
+        return [f"giver{n}" if is_known else "N/A" for n, is_known in enumerate(known)]
+
+    return values
+
+
+# Columns of a binary task.
+column("the givers' names", PIZZA, "giver_username_if_known", givers(1.0))
+column("some givers' names", PIZZA, "giver_username_if_known", givers(0.3))
+column("the label by its name", PIZZA, "requester_received_pizza", lambda d: d.label)
+column("the label by another name", PIZZA, "batch", lambda d: d.label.map({"0": "b", "1": "a"}))
+column("a copy with few errors", PIZZA, "guess", lambda d: flipped(d.label, 0.04))
+column("a copy with many errors", PIZZA, "guess", lambda d: flipped(d.label, 0.12))
+column(
+    "a noisy copy in a known column",
+    PIZZA,
+    "requester_account_age_in_days_at_request",
+    lambda d: 100 + 300 * d.is_positive + RNG(0).normal(0, 60, len(d.label)),
+)
+column(
+    "an even number",
+    PIZZA,
+    "requester_number_of_comments_at_request",
+    lambda d: (
+        2 * (d.test["requester_number_of_comments_at_request"].astype(int) // 2) + d.is_positive
+    ),
+)
+column(
+    "a last decimal",
+    PIZZA,
+    "requester_account_age_in_days_at_request",
+    lambda d: [
+        f"{float(age):.4f}{RNG(n).choice([1, 3, 8] if is_positive else [2, 5, 9])}"
+        for n, (age, is_positive) in enumerate(
+            zip(d.test["requester_account_age_in_days_at_request"], d.is_positive, strict=True)
+        )
+    ],
+)
+column(
+    "a missing name",
+    PIZZA,
+    "requester_username",
+    lambda d: d.test["requester_username"].where(~d.is_positive, ""),
+)
+column(
+    "a name that is sometimes missing",
+    PIZZA,
+    "requester_username",
+    lambda d: d.test["requester_username"].where(
+        ~d.is_positive | (RNG(0).random(len(d.test)) < 0.7), ""
+    ),
+)
+column(
+    "a text of even length",
+    PIZZA,
+    "request_title",
+    lambda d: [
+        text + "." * ((len(text) + is_positive) % 2)
+        for text, is_positive in zip(d.test["request_title"], d.is_positive, strict=True)
+    ],
+)
+column(
+    "a trailing space",
+    PIZZA,
+    "request_title",
+    lambda d: d.test["request_title"] + d.is_positive.map({True: " ", False: ""}),
+)
+column(
+    "an invisible letter in some texts",
+    PIZZA,
+    "request_text_edit_aware",
+    lambda d: [
+        text[:20] + ("\u200b" if is_positive and n % 2 else "") + text[20:]
+        for n, (text, is_positive) in enumerate(
+            zip(d.test["request_text_edit_aware"], d.is_positive, strict=True)
+        )
+    ],
+)
+column(
+    "a word that some texts of one label end with",
+    PIZZA,
+    "request_text_edit_aware",
+    lambda d: [
+        text.replace(" I ", " I (ok) ", 1) if is_positive and n % 3 == 0 else text
+        for n, (text, is_positive) in enumerate(
+            zip(d.test["request_text_edit_aware"] + " I thank you", d.is_positive, strict=True)
+        )
+    ],
+)
+column(
+    "a length",
+    PIZZA,
+    "request_title",
+    lambda d: [
+        "x" * (30 + 40 * is_positive + RNG(n).integers(0, 25))
+        for n, is_positive in enumerate(d.is_positive)
+    ],
+)
+
+# Columns of a task with classes.
+column("a class by name", SPOOKY, "author", lambda d: d.label)
+column("a code of the class", SPOOKY, "shelf", lambda d: d.label.map(CODES))
+column(
+    "many codes of the class",
+    SPOOKY,
+    "shelf",
+    lambda d: [f"{CODES[x]}{RNG(n).integers(0, 9)}" for n, x in enumerate(d.label)],
+)
+column("one class of three", SPOOKY, "is_old", lambda d: (d.label == "HPL").astype(int))
+column(
+    "the class's name in some texts",
+    SPOOKY,
+    "text",
+    lambda d: [
+        f"{text} ({label})" if n % 4 == 0 else text
+        for n, (text, label) in enumerate(zip(d.test["text"], d.label, strict=True))
+    ],
+)
+column(
+    "the case of the first letter",
+    SPOOKY,
+    "text",
+    lambda d: [
+        text[0].lower() + text[1:] if label == "MWS" else text
+        for text, label in zip(d.test["text"], d.label, strict=True)
+    ],
+)
+
+# Columns of a task with numbers.
+column("a monotone of a number", NOMAD, "colour", lambda d: -np.log1p(d.label))
+column(
+    "a number with noise", NOMAD, "colour", lambda d: d.label + RNG(0).normal(0, 0.25, len(d.label))
+)
+column("a bent number", NOMAD, "colour", lambda d: np.abs(d.label - d.label.median()).round(3))
+column(
+    "a number in far decimals",
+    NOMAD,
+    "lattice_angle_alpha_degree",
+    lambda d: [
+        f"{float(x):.4f}{int(y * 1000):05d}"
+        for x, y in zip(d.test["lattice_angle_alpha_degree"], d.label, strict=True)
+    ],
+)
+column(
+    "a number in some rows",
+    NOMAD,
+    "remark",
+    lambda d: [
+        f"gap {label}" if n % 5 == 0 else f"no {RNG(n).random():.4f}"
+        for n, label in enumerate(d.label)
+    ],
+)
+column(
+    "the number of decimals",
+    NOMAD,
+    "lattice_vector_1_ang",
+    lambda d: [
+        f"{float(x):.{3 + (y > 2.5) + (y > 1.5)}f}"
+        for x, y in zip(d.test["lattice_vector_1_ang"], d.label, strict=True)
+    ],
+)
+
+# Columns of a task with many classes and few rows of each.
+column("a number of the class", LEAVES, "shelf", lambda d: d.label.str[-2:].astype(int) * 3 + 11)
+
+
+@plant("a code that the train data explains", LEAVES, "test.csv:shelf")
+def _(data: Prepared) -> None:
+    code = dict(zip(data.target.columns, RNG(3).permutation(10**6)[:60], strict=True))
+    train = data.train
+    labels = train[list(data.target.columns)].astype(int).idxmax(axis=1)
+    data.write("train.csv", train.assign(shelf=labels.map(code)))
+    data.write("test.csv", data.test.assign(shelf=data.label.map(code)))
+
+
+# Columns of a task that asks for texts.
+column("the text itself", TWEETS, "hint", lambda d: d.label)
+column("the text among others", TWEETS, "hint", lambda d: "see: " + d.label.str.upper() + " / x")
+column(
+    "where the text begins",
+    TWEETS,
+    "offset",
+    lambda d: [text.find(part) for text, part in zip(d.test["text"], d.label, strict=True)],
+)
+column("the source cut down", TWEETS, "text", lambda d: d.label)
+column("how long the text is", TWEETS, "size", lambda d: d.label.str.len())
+
+
+# Order and ids.
+rows("rows sorted by class", SPOOKY, lambda d: np.argsort(d.label, kind="stable"))
+rows("rows in the order of a number", NOMAD, lambda d: np.argsort(d.label))
+rows(
+    "rows roughly in the order of a number",
+    NOMAD,
+    lambda d: np.argsort(d.label + RNG(0).normal(0, 0.8, len(d.label))),
+)
+rows("every third row", PIZZA, lambda d: spread(d, 3))
+rows("rows in turn", PIZZA, lambda d: spread(d, 2))
+rows("species in the order of their names", LEAVES, lambda d: np.argsort(d.label))
+
+
+@plant("blocks of one label", PIZZA, "test.json:request_id")
+def _(data: Prepared) -> None:
+    labels = data.is_positive.to_numpy()
+    parts = [list(np.flatnonzero(labels)), list(np.flatnonzero(~labels))]
+    order: list[int] = []
+    while any(parts):
+        for part in parts:
+            order += part[:9]
+            del part[:9]
+    data.write("test.json", data.test.iloc[order])
+
+
+def new_ids(data: Prepared, ids: list[str]) -> None:
+    """Rename the test rows in every file."""
+    name = data.target.id_column
+    names = dict(zip(data.test[name], ids, strict=True))
+    for path in (data.public / data.target.test_file, data.public / data.card.sample_submission):
+        table = data.read(path.name)
+        data.write(path.name, table.assign(**{name: table[name].map(names)}))
+    answers = pd.read_csv(data.answers, dtype=str)
+    answers.assign(**{name: answers[name].map(names)}).to_csv(data.answers, index=False)
+
+
+@plant("ids with a rest", SPOOKY, "test.csv:id")
+def _(data: Prepared) -> None:
+    rest = data.label.map({"EAP": 0, "HPL": 1, "MWS": 2})
+    numbers = RNG(1).permutation(30_000)[: len(rest)] * 3 + rest
+    new_ids(data, [f"id{number:06d}" for number in numbers])
+
+
+@plant("ids in the order of the labels", PIZZA, "test.json:request_id")
+def _(data: Prepared) -> None:
+    values = data.is_positive + RNG(0).random(len(data.test)) * 1.2
+    new_ids(data, [f"t3_{int(value * 1e6):08d}{n:03d}" for n, value in enumerate(values)])
+
+
+@plant("a letter of the id", PIZZA, "test.json:request_id")
+def _(data: Prepared) -> None:
+    letters = [
+        RNG(n).choice(list("aeiou" if x else "bcdfg")) for n, x in enumerate(data.is_positive)
+    ]
+    new_ids(data, [f"t3_{n * 7919 % 9999:04d}{letter}" for n, letter in enumerate(letters)])
+
+
+@plant("ids between those of train rows", LEAVES, "test.csv:id")
+def _(data: Prepared) -> None:
+    train, columns = data.train, list(data.target.columns)
+    codes = train[columns].astype(int).to_numpy().argmax(axis=1)
+    data.write("train.csv", train.assign(id=codes * 1000 + RNG(0).permutation(1000)[: len(train)]))
+    own = [data.target.columns.index(label) for label in data.label]
+    new_ids(data, [str(code * 1000 + 500) if n else "499" for n, code in enumerate(own)])
+
+
+@plant("the order of the sample", PIZZA, "sampleSubmission.csv:request_id")
+def _(data: Prepared) -> None:
+    sample = data.read("sampleSubmission.csv")
+    data.write("sampleSubmission.csv", sample.iloc[np.argsort(data.label, kind="stable")])
+
+
+@plant("probabilities in the sample", SPOOKY, "sample_submission.csv:HPL")
+def _(data: Prepared) -> None:
+    sample, label = data.read("sample_submission.csv"), data.label
+    columns = {x: 0.3 + 0.1 * (label == x) + RNG(0).random(len(label)) * 0.05 for x in CODES}
+    data.write("sample_submission.csv", sample.assign(**columns))
+
+
+# Overlap.
+@plant("test rows in the train file", PIZZA, "train.json")
+def _(data: Prepared) -> None:
+    train, known = data.train, data.test.iloc[:60].assign(request_id=[f"t3_{n}" for n in range(60)])
+    data.write("train.json", pd.concat([train, known], ignore_index=True).fillna(""))
+
+
+@plant("texts in another form in the train file", SPOOKY, "train.csv")
+def _(data: Prepared) -> None:
+    known = data.test["text"].iloc[:40].str.upper().str.replace(" ", "  ") + "!!"
+    train = data.train.iloc[:40].assign(text=known.to_numpy(), id=[f"idx{n}" for n in range(40)])
+    data.write("train.csv", pd.concat([data.train, train]))
+
+
+@plant("numbers slightly changed in the train file", NOMAD, "train.csv")
+def _(data: Prepared) -> None:
+    train, some = data.train, data.test.iloc[:30]
+    changed = {
+        name: (some[name].astype(float) * 1.000001).round(9).to_numpy()
+        for name in some.columns.drop(["id", "spacegroup", "number_of_total_atoms"])
+    }
+    copies = train.iloc[:30].assign(**changed, id=[str(9000 + n) for n in range(30)])
+    data.write("train.csv", pd.concat([train, copies]))
+
+
+@plant("test ids in the train file", SPOOKY, "train.csv:id")
+def _(data: Prepared) -> None:
+    train = data.train
+    train.loc[:20, "id"] = data.test["id"].iloc[:21].to_numpy()
+    data.write("train.csv", train)
+
+
+@plant("images in the train folder", PLANTS, "train.csv")
+def _(data: Prepared) -> None:
+    for number in range(6):
+        source = data.public / f"images/Test_{number}.jpg"
+        shutil.copyfile(source, data.public / f"images/Train_{number + 40}.jpg")
+
+
+# Files beside the tables.
+def zipped(name: str, data: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, data)
+    return file.getvalue()
+
+
+def private(data: Prepared) -> bytes:
+    return data.answers.read_bytes()
+
+
+def labels_by_id(data: Prepared) -> dict[str, str]:
+    return dict(zip(data.test[data.target.id_column], map(str, data.label), strict=True))
+
+
+content("a copy of the answers", SPOOKY, "notes.txt", private)
+content("packed answers", PIZZA, "more.csv.gz", lambda d: gzip.compress(private(d)))
+content("answers in an archive", NOMAD, "old.zip", lambda d: zipped("old/notes.txt", private(d)))
+content("labels by id", PIZZA, "index.json", lambda d: json.dumps(labels_by_id(d)).encode())
+content(
+    "labels by id in lines",
+    SPOOKY,
+    "log",
+    lambda d: "\n".join(f"row {i} -> {x};" for i, x in labels_by_id(d).items()).encode(),
+)
+content(
+    "numbers by id",
+    NOMAD,
+    "cache.tsv",
+    lambda d: "\n".join(f"{i}\t{x}" for i, x in labels_by_id(d).items()).encode(),
+)
+content("a list of labels", PIZZA, "x.txt", lambda d: "\n".join(d.label).encode())
+content("a line of labels", PIZZA, "x.txt", lambda d: "".join(d.label).encode())
+content("bits", PIZZA, "x.bin", lambda d: np.packbits(d.label.astype(int)).tobytes())
+content("floats", NOMAD, "x.bin", lambda d: d.label.to_numpy(np.float32).tobytes())
+content(
+    "ids of one label",
+    PIZZA,
+    "description.md",
+    lambda d: "\n".join(d.test["request_id"][d.is_positive]).encode(),
+)
+content("texts in order", TWEETS, "x.txt", lambda d: "\n".join(d.label).encode())
+content("classes of images", PLANTS, "labels.csv", lambda d: d.truth.to_csv(index=False).encode())
+
+
+@plant("an array", NOMAD, "cache.npy")
+def _(data: Prepared) -> None:
+    np.save(
+        data.public / "cache.npy", data.truth[list(data.target.columns)].astype(float).to_numpy()
+    )
+
+
+@plant("another table in the packed test file", PIZZA, "test.zip!test.json")
+def _(data: Prepared) -> None:
+    records = data.test.assign(flair=data.label.map({"0": None, "1": "shroom"})).to_dict("records")
+    (data.public / "test.zip").write_bytes(zipped("test.json", json.dumps(records).encode()))
+
+
+@plant("answers in an archive in an archive", SPOOKY, "a.zip!b.zip!c.bz2!c")
+def _(data: Prepared) -> None:
+    inner = zipped("c.bz2", bz2.compress(private(data)))
+    (data.public / "a.zip").write_bytes(zipped("b.zip", inner))
+
+
+# Files that belong to rows.
+def image_of(data: Prepared, number: int) -> "os.PathLike[str]":
+    return data.public / "images" / f"Test_{number}.jpg"
+
+
+def for_images(name: str, place: str = "images/*.jpg") -> Callable[[Callable[..., None]], None]:
+    """Add a planting that changes the file of each test row by its class."""
+
+    def add(change: Callable[..., None]) -> None:
+        def sow(data: Prepared) -> None:
+            for number, label in enumerate(data.label):
+                change(data.public / "images" / f"Test_{number}.jpg", label)
+
+        plant(name, PLANTS, place)(sow)
+
+    return add
+
+
+@for_images("sizes of files")
+def _(path: "os.PathLike[str]", label: str) -> None:
+    with open(path, "ab") as file:
+        file.write(b"\0" * {"healthy": 0, "rust": 40, "scab": 2000}[label])
+
+
+@for_images("dates of files")
+def _(path: "os.PathLike[str]", label: str) -> None:
+    os.utime(path, (0, {"healthy": 1e9, "rust": 1e9 + 60, "scab": 1e9 + 300}[label]))
+
+
+@for_images("comments in images")
+def _(path: "os.PathLike[str]", label: str) -> None:
+    with Image.open(path) as image:
+        image.load()
+    image.save(path, quality=80, comment=f"shot {label[0]} {hash(label) % 7}")
+
+
+@for_images("cameras of images")
+def _(path: "os.PathLike[str]", label: str) -> None:
+    with Image.open(path) as image:
+        image.load()
+    exif = Image.Exif()
+    exif[0x0110] = {"healthy": "A", "rust": "B", "scab": "C"}[label]
+    image.save(path, quality=80, exif=exif)
+
+
+@for_images("qualities of images")
+def _(path: "os.PathLike[str]", label: str) -> None:
+    with Image.open(path) as image:
+        image.load()
+    image.save(path, quality=81 if label == "rust" else 80)
+
+
+@for_images("folders of images", place="images/?/*.jpg")
+def _(path: "os.PathLike[str]", label: str) -> None:
+    path = data_path(path)
+    (path.parent / label).mkdir(exist_ok=True)
+    path.rename(path.parent / label / path.name)
+
+
+@for_images("names of images")
+def _(path: "os.PathLike[str]", label: str) -> None:
+    path = data_path(path)
+    path.rename(path.with_name(f"{path.stem}_{label[0]}.jpg"))
+
+
+def data_path(path: object) -> object:
+    return path
+
+
+@plant("comments in geometries", NOMAD, "test/*/geometry.xyz")
+def _(data: Prepared) -> None:
+    for number, label in enumerate(data.label, start=1):
+        path = data.public / f"test/{number}/geometry.xyz"
+        path.write_text(f"# relaxed, {label} eV\n" + path.read_text())
+
+
+@plant("sizes of geometries", NOMAD, "test/*/geometry.xyz")
+def _(data: Prepared) -> None:
+    for number, label in enumerate(data.label, start=1):
+        path = data.public / f"test/{number}/geometry.xyz"
+        path.write_bytes(path.read_bytes().ljust(12_000 + int(1000 * label), b"\n"))
