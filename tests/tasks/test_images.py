@@ -138,7 +138,7 @@ def damage_member(raw: Path) -> None:
 WRONG = {
     "no table": (PLANT, lambda raw: (raw / "train.csv").unlink(), r"train\.csv"),
     "no leaf table": (LEAF, lambda raw: (raw / "train.csv").unlink(), r"train\.csv"),
-    "no pictures": (PLANT, lambda raw: shutil.rmtree(raw / "images"), "folder images"),
+    "no pictures": (PLANT, lambda raw: shutil.rmtree(raw / "images"), "images.* is missing"),
     "a picture missing": (PLANT, lose_picture, r"images/Train_9\.jpg"),
     "a zipped picture missing": (PLANT, lose_zipped_picture, r"images/Train_9\.jpg"),
     "a leaf's picture missing": (LEAF, lose_picture, r"images/\d+\.jpg"),
