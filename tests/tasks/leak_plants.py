@@ -70,6 +70,7 @@ def content(name: str, task_id: str, file: str, data_of: Callable[[Prepared], by
         (data.public / file).write_bytes(data_of(data))
 
     inside = {"old.zip": "old.zip!old/notes.txt", "more.csv.gz": "more.csv.gz!more.csv"}
+    inside["x.b64"] = "x.b64!decoded"
     plant(name, task_id, inside.get(file, file))(sow)
 
 

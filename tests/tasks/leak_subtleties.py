@@ -128,7 +128,9 @@ def _(data: Prepared) -> None:
 @plant("ids with a sum of digits", SPOOKY, "test.csv:id")
 def _(data: Prepared) -> None:
     wanted = data.label.map({"EAP": 0, "HPL": 1, "MWS": 2})
-    pools = [[n for n in RNG(2).permutation(99_999) if sum(map(int, str(n))) % 3 == k] for k in range(3)]
+    pools = [
+        [n for n in RNG(2).permutation(99_999) if sum(map(int, str(n))) % 3 == k] for k in range(3)
+    ]
     new_ids(data, [f"id{pools[k].pop():05d}" for k in wanted])
 
 
@@ -171,7 +173,9 @@ def _(data: Prepared) -> None:
 def _(data: Prepared) -> None:
     for number, label in enumerate(data.label, start=1):
         path = data.public / f"test/{number}/geometry.xyz"
-        path.write_bytes(path.read_bytes().rstrip() + b"\n" * (1 + int(label > data.label.median())))
+        path.write_bytes(
+            path.read_bytes().rstrip() + b"\n" * (1 + int(label > data.label.median()))
+        )
 
 
 @plant("dates of folders", NOMAD, "test/*/geometry.xyz")
@@ -197,7 +201,9 @@ def _(path: object, label: str) -> None:
 @for_images("minutes of images")
 def _(path: object, label: str) -> None:
     exif, minute = Image.Exif(), RNG(os.stat(path).st_size).integers(0, 20)
-    exif[0x0132] = f"2020:05:01 10:{3 * minute % 57 + ['healthy', 'rust', 'scab'].index(label):02d}:00"
+    exif[0x0132] = (
+        f"2020:05:01 10:{3 * minute % 57 + ['healthy', 'rust', 'scab'].index(label):02d}:00"
+    )
     reopened(path).save(path, quality=80, exif=exif)
 
 
@@ -206,7 +212,7 @@ def _(path: object, label: str) -> None:
     reopened(path).save(path, quality=80, progressive=label == "scab")
 
 
-@plant("an archive of images in order", PLANTS, "all.zip!*.jpg")
+@plant("an archive of images in order", PLANTS, "all.zip/*.jpg")
 def _(data: Prepared) -> None:
     with zipfile.ZipFile(data.public / "all.zip", "w") as archive:
         for number in np.argsort(data.label, kind="stable"):

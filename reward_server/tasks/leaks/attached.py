@@ -6,18 +6,16 @@ is: the rest of the name, the folder, the size, the date, the metadata, a commen
 
 from __future__ import annotations
 
-import io
 import re
-import warnings
 from collections import defaultdict
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from PIL import Image, UnidentifiedImageError
 
 from reward_server.tasks.leaks.columns import Side, association_of, find_in_table, tell
+from reward_server.tasks.leaks.metadata import Description, describe
 from reward_server.tasks.leaks.report import Finding, Kind, Severity
 from reward_server.tasks.leaks.views import View, codes_of
 from reward_server.tasks.leaks.words import find_own_labels
@@ -31,11 +29,8 @@ if TYPE_CHECKING:
     from reward_server.tasks.leaks.strength import Labels
 
 _MOST_FILES = 2_000
-_MOST_BYTES = 1 << 20
 _JOINTS = re.compile(r"[._\-\s]+")
 _HIDDEN = 0.2
-_IMAGES = {".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp"}
-_COMMENT = re.compile(rb"^[ \t]*(?:#|//|;|%|--)(.*)$", re.MULTILINE)
 
 Family = list[tuple[int, "Item", str]]
 
@@ -98,31 +93,37 @@ def find_in_family(pattern: str, family: Family, evidence: Evidence) -> Iterator
     chosen = family[::step][:_MOST_FILES]
     rows = np.array([row for row, _, _ in chosen], dtype=np.intp)
     labels = evidence.labels_of(rows)
-    items = [item for _, item, _ in chosen]
-    hidden = [
-        View("the date of the file", numbers=np.array([item.seconds for item in items])),
-        View("the date of the file", groups=codes_of(int(item.seconds) for item in items)),
-        View("the name or folder of the file", groups=codes_of(rest for _, _, rest in chosen)),
-        View("the mode or header of the file", groups=codes_of(item.about for item in items)),
-        View("the order in the archive", numbers=np.arange(len(items), dtype=np.float64)),
-    ]
-    hidden += [
-        View(
-            f"the size of the file, rest by {modulus},",
-            groups=codes_of(x.size % modulus for x in items),
-        )
-        for modulus in (2, 3, 4, 10)
-    ]
-    for view in hidden:
+    descriptions = [describe(item) for _, item, _ in chosen]
+    for view in (*_outside(chosen), *_inside(descriptions)):
         yield from _judge_hidden(pattern, view, labels)
-    table = _describe(items)
-    side = Side(table, labels)
-    for weight, finding in find_in_table(pattern, side):
+    shown = pd.DataFrame([seen.shown for seen in descriptions]).fillna("").astype(str)
+    for weight, finding in find_in_table(pattern, Side(shown, labels)):
         if finding.severity is Severity.LEAK:
             what = finding.place.rpartition(":")[2]
             reason = f"the {what} of a row's file: {finding.reason}"
             yield weight, Finding(Kind.TELLING_FILES, pattern, reason, finding.strength)
-    yield from _own_labels(pattern, table, evidence, rows)
+    yield from _own_labels(pattern, shown, evidence, rows)
+
+
+def _outside(family: Family) -> Iterator[View]:
+    """Yield what a folder or an archive says about its files."""
+    items = [item for _, item, _ in family]
+    yield View("the date of the file", numbers=np.array([item.seconds for item in items]))
+    yield View("the date of the file", groups=codes_of(int(item.seconds) for item in items))
+    folders = np.array([item.folder_seconds for item in items])
+    yield View("the date of its folder", numbers=folders)
+    yield View("the name or folder of the file", groups=codes_of(rest for _, _, rest in family))
+    yield View("the mode or header of the file", groups=codes_of(item.about for item in items))
+    yield View("the order in the archive", numbers=np.arange(len(items), dtype=np.float64))
+    for modulus in (2, 3, 4, 10):
+        rests = codes_of(item.size % modulus for item in items)
+        yield View(f"the size of the file, rest by {modulus},", groups=rests)
+
+
+def _inside(descriptions: list[Description]) -> Iterator[View]:
+    for name in sorted({name for seen in descriptions for name in seen.hidden}):
+        values = codes_of(seen.hidden.get(name, "") for seen in descriptions)
+        yield View(f"the {name} of the file", groups=values)
 
 
 def _judge_hidden(pattern: str, view: View, labels: tuple[Labels, ...]) -> Iterator[Found]:
@@ -147,42 +148,3 @@ def _own_labels(
             for weight, finding in find_own_labels(pattern, table[name], own):
                 reason = f"the {name} of a row's file: {finding.reason}"
                 yield weight, Finding(Kind.TELLING_FILES, pattern, reason, finding.strength)
-
-
-def _describe(items: Sequence[Item]) -> pd.DataFrame:
-    """Return what is known about files without judging what they show, as a written table."""
-    rows = [{"size": str(item.size), **_metadata(item)} for item in items]
-    return pd.DataFrame(rows).fillna("").astype(str)
-
-
-def _metadata(item: Item) -> dict[str, str]:
-    data = item.read(_MOST_BYTES)
-    if item.suffix not in _IMAGES:
-        if b"\0" in data[:1024]:
-            return {}
-        comments = [x.decode("utf-8", "replace") for x in _COMMENT.findall(data)]
-        last = data.rstrip().rpartition(b"\n")[2][-80:].decode("utf-8", "replace")
-        return {"comment": " ".join(comments), "last line": last, "end": repr(data[-3:])}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return _image_metadata(data)
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
-        return {"format": "broken"}
-
-
-def _image_metadata(data: bytes) -> dict[str, str]:
-    with Image.open(io.BytesIO(data)) as image:
-        found = {
-            "format": f"{image.format} {image.mode}",
-            "shape": str(image.size),
-            "compression": str(getattr(image, "quantization", "")),
-        }
-        for key, value in image.info.items():
-            written = value.decode("latin-1") if isinstance(value, bytes) else str(value)
-            found[f"metadata {key}"] = written[:2000]
-        for tag, value in image.getexif().items():
-            found[f"metadata tag {tag}"] = str(value)[:500]
-    end = data.rfind(b"\xff\xd9" if data[:2] == b"\xff\xd8" else b"IEND\xaeB`\x82")
-    tail = data[end:] if end >= 0 else b""
-    return found | {"bytes after its end": tail[:200].hex(), "length of its end": str(len(tail))}

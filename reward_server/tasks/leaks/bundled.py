@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reward_server.tasks.leaks.items import files_below
+from reward_server.tasks.leaks.items import IMAGES, files_below
 from reward_server.tasks.leaks.report import Finding, Kind, Look, Severity
 from reward_server.tasks.leaks.shipped import (
     index_environment,
@@ -39,7 +39,6 @@ _MOST_IMAGES = 5_000
 _HELD = 0.7
 _SAME_ROWS = 0.5
 _SAME_TEXTS = 0.02
-_IMAGES = {".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff"}
 
 
 def look_at_bundled(card: Card, public: Path, answers: Path, environment: Path | None) -> Look:
@@ -143,7 +142,7 @@ def _find_texts(place: str, table: pd.DataFrame, shipped: Shipped) -> Iterator[F
 
 
 def _find_images(public: Path, shipped: Shipped) -> Iterator[Finding]:
-    images = (item for item in files_below(public) if item.suffix in _IMAGES)
+    images = (item for item in files_below(public) if item.suffix in IMAGES)
     for _, item in zip(range(_MOST_IMAGES), images, strict=False):
         if hashlib.sha256(item.read()).hexdigest() in shipped.images:
             text = "it is an image that the sandbox ships"

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from reward_server.tasks.leaks.differences import association, purest, trend
+from reward_server.tasks.leaks.evidence import to_numbers
 from reward_server.tasks.leaks.report import Finding, Kind, Severity
 from reward_server.tasks.leaks.strength import (
     NOTHING,
     Labels,
     Strength,
-    association,
     by_groups,
     by_neighbours,
     from_train_groups,
     from_train_neighbours,
-    purest,
+    guessed,
 )
 from reward_server.tasks.leaks.views import View, codes_of, views_of, views_of_ids
 
@@ -112,7 +113,9 @@ def _judge(told: _Told, *, is_new: bool) -> Iterator[Found]:
             yield found(Kind.HIDDEN_CHANNEL, reason)
     elif strength.beats(_TELLING[is_classes]):
         yield found(Kind.TELLING_COLUMN, reason)
-    elif strength.beats(_HIDDEN) and is_new:
+    elif is_new and (
+        strength.beats(_HIDDEN) or association_of(told.view, told.labels).beats(_ASSOCIATED)
+    ):
         yield found(Kind.TELLING_COLUMN, f"{reason}, and the train file has no such column")
     elif strength.beats(_HIDDEN) and _is_more(strength, told.in_train):
         yield found(Kind.TELLING_COLUMN, f"{reason} far better than in the train file")
@@ -143,8 +146,11 @@ def tell(view: View, labels: Labels) -> Strength:
 
 
 def association_of(view: View, labels: Labels) -> Strength:
-    """Return how far the labels differ between the groups of a view."""
+    """Return how far the labels differ between the groups of a view, or along its numbers."""
     known = labels.known
+    if view.numbers is not None:
+        known &= np.isfinite(view.numbers)
+        return trend(view.numbers[known], labels.take(known))
     if view.groups is None or not known.any():
         return NOTHING
     return association(view.groups[known], labels.take(known))
@@ -192,6 +198,19 @@ def _from_train(
         left[numeric_train], train_labels.take(numeric_train), right[numeric], labels.take(numeric)
     )
     return max(best, near, key=lambda strength: strength.skill)
+
+
+def find_highest(file: str, guesses: pd.DataFrame, labels: tuple[Labels, ...]) -> Iterator[Found]:
+    """Yield whether the highest of several guesses is the label."""
+    numbers = np.column_stack([to_numbers(guesses[name]) for name in guesses])
+    for target in labels:
+        if target.classes == numbers.shape[1] and len(np.unique(numbers)) > 1:
+            known = target.take(target.known)
+            highest = np.nan_to_num(numbers)[target.known].argmax(axis=1)
+            strength = guessed(np.eye(target.classes)[highest], known)
+            if strength.beats(_HIDDEN):
+                text = "the highest of its columns is the label"
+                yield strength.skill, Finding(Kind.TELLING_SAMPLE, file, text, strength.text)
 
 
 def find_in_ids(file: str, ids: Sequence[str], labels: tuple[Labels, ...]) -> Iterator[Found]:

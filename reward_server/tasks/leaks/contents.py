@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 
 from reward_server.tasks.leaks.columns import Side, find_in_table, tell
 from reward_server.tasks.leaks.evidence import part_of_test
+from reward_server.tasks.leaks.items import IMAGES
 from reward_server.tasks.leaks.report import Finding, Kind, Severity
 from reward_server.tasks.leaks.tables import parse_written
 from reward_server.tasks.leaks.views import View
-from reward_server.tasks.leaks.words import find_own_labels
+from reward_server.tasks.leaks.words import find_own_labels, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,8 @@ _SEPARATORS = re.compile(r"[,;\t|: ]+")
 _JOINED = re.compile(r"[\s\"'\[\](){}]+")
 _FEWEST_IDS = 20
 _TELLING = 0.2
+_MOST_IMAGE_BYTES = 4 << 20
+_MOST_PIXELS = 1 << 24
 _DTYPES = ("u1", "i2", "i4", "i8", "f4", "f8")
 
 
@@ -61,35 +65,26 @@ def _judge(
     part = part_of_test(table)
     rows = rows[part.rows]
     side = Side(part.table, evidence.labels_of(rows))
-    public = evidence.test.table
-    skipped = [name for name in map(str, part.table) if name in public or name == id_name]
     known = Side(evidence.train.table, evidence.train_labels)
-    names = [name for name in evidence.target.columns if name in part.table and name != id_name]
-    for _, finding in find_in_table(place, side, known, skipped):
+    for _, finding in find_in_table(place, side, known, [] if id_name is None else [id_name]):
         if finding.severity is Severity.LEAK:
             text = f"it holds labels of test rows, {how}: {finding.reason}"
             yield Finding(Kind.ANSWERS_IN_FILE, place, text, finding.strength)
-    truth = evidence.truth.iloc[rows]
-    for label in evidence.target.columns:
-        own = [_plain(value) for value in truth[label]]
-        for name in part.table.columns.drop(skipped):
-            equal = np.mean([_plain(x) == y for x, y in zip(part.table[name], own, strict=True)])
-            is_telling = len(set(own)) > 20 and equal > 0.1
-            if is_telling or (name in names and equal > 0.99 and len(set(own)) > 1):
-                text = f"it holds labels of test rows, {how}"
-                yield Finding(Kind.ANSWERS_IN_FILE, place, text, f"{equal:.0%} of the rows")
-            elif len(set(own)) > 20:
+    others = part.table.columns.drop([id_name] if id_name is not None else [])
+    for own in names_of(evidence, rows):
+        for name in others:
+            if not _is_public(str(name), part.table, rows, evidence):
                 for _, finding in find_own_labels(place, part.table[name], own):
                     text = f"{finding.reason}, {how}"
                     yield Finding(Kind.ANSWERS_IN_FILE, place, text, finding.strength)
 
 
-def _plain(value: str) -> str:
-    text = value.strip().lower()
-    try:
-        return f"{float(text):.6g}"
-    except ValueError:
-        return text
+def _is_public(name: str, table: pd.DataFrame, rows: Codes, evidence: Evidence) -> bool:
+    """Tell whether a column is that of the test file."""
+    test = evidence.test.table
+    if name not in test or evidence.test.is_part:
+        return name in test
+    return float(np.mean(table[name].to_numpy() == test[name].to_numpy()[rows])) > 0.95
 
 
 def _aligned(
@@ -147,6 +142,7 @@ def _vectors(data: bytes, suffix: str, rows: int) -> Iterator[pd.DataFrame]:
             arrays += [loaded] if isinstance(loaded, np.ndarray) else list(loaded.values())
         except (ValueError, OSError, EOFError):
             pass
+    arrays += _pixels(data, suffix)
     for dtype in _DTYPES:
         if len(data) == rows * np.dtype(dtype).itemsize:
             arrays.append(np.frombuffer(data, dtype))
@@ -164,6 +160,13 @@ def _vectors(data: bytes, suffix: str, rows: int) -> Iterator[pd.DataFrame]:
             flat = array if array.shape[0] == rows else array.T
             table = pd.DataFrame(flat.reshape(rows, -1)[:, :64])
             yield table.map(repr_plain).rename(columns=str)
+
+
+def _pixels(data: bytes, suffix: str) -> Iterator[np.ndarray]:
+    if suffix in IMAGES and len(data) < _MOST_IMAGE_BYTES:
+        with suppress(OSError, ValueError, SyntaxError), Image.open(io.BytesIO(data)) as image:
+            if image.width * image.height < _MOST_PIXELS:
+                yield np.asarray(image.convert("L"))
 
 
 def repr_plain(value: object) -> str:

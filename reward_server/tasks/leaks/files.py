@@ -172,6 +172,13 @@ def _copies(
     chosen = list(of_rows.values())[:_MOST_COMPARED]
     alike = {other.name: other for item in chosen for other in by_size[item.size][:50]}
     alike = {name: item for name, item in alike.items() if len(by_size[item.size]) > 1}
+    # An archive of files that stand beside it holds no others.
+    plain = {name.rpartition("/")[2] for name in alike if "!" not in name}
+    alike = {
+        name: item
+        for name, item in alike.items()
+        if "!" not in name or re.split(r"[/!]", name)[-1] not in plain
+    }
     digests = {name: _digest(item.read()) for name, item in alike.items()}
     counts = Counter(digests.values())
     copied = sum(counts[digests[item.name]] > 1 for item in chosen if item.name in digests)

@@ -14,6 +14,8 @@ import re
 import tarfile
 import zipfile
 import zlib
+from base64 import b64decode
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -28,7 +30,10 @@ MOST_FILES = 200_000
 MOST_MEMBERS = 50_000
 MOST_UNPACKED_BYTES = 64 << 20
 _DEPTH = 3
+_LETTERS = re.compile(rb"[A-Za-z0-9+/]{8}")
+_HEXADECIMAL = re.compile(rb"[0-9a-fA-F]+")
 _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
+IMAGES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp"})
 _SEALED = (b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd")
 Broken = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, tarfile.TarError,
           zipfile.BadZipFile, NotImplementedError, RuntimeError)  # fmt: skip
@@ -43,6 +48,7 @@ class Item:
     seconds: float
     about: str
     open: Callable[[], IO[bytes]]
+    folder_seconds: float = 0.0
 
     def read(self, most: int = MOST_UNPACKED_BYTES) -> bytes:
         """Return the first bytes, at most so many."""
@@ -65,7 +71,10 @@ def files_below(folder: Path) -> Iterator[Item]:
             status = path.stat()
             about = oct(status.st_mode & 0o7777)
             name = path.relative_to(folder).as_posix()
-            yield Item(name, status.st_size, status.st_mtime, about, partial(_open, path))
+            folder_seconds = path.parent.stat().st_mtime
+            yield Item(
+                name, status.st_size, status.st_mtime, about, partial(_open, path), folder_seconds
+            )
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -97,6 +106,8 @@ def members_of(item: Item, depth: int = _DEPTH) -> Iterator[Item]:
 
 
 def _members(item: Item, start: bytes) -> Iterator[Item]:
+    if _LETTERS.fullmatch(start):
+        yield from _decoded(item)
     if start.startswith(b"PK\x03\x04"):
         yield from _zipped(item)
         return
@@ -105,6 +116,18 @@ def _members(item: Item, start: bytes) -> Iterator[Item]:
         yield from _tarred_or_plain(f"{item.name}!{inner}", _unpacked(item, start), item)
     elif item.suffix == ".tar":
         yield from _tarred_or_plain(item.name, _bounded(item.open()), item)
+
+
+def _decoded(item: Item) -> Iterator[Item]:
+    """Yield what a file of nothing but base64 or hexadecimal letters says."""
+    if not 64 <= item.size <= MOST_UNPACKED_BYTES:
+        return
+    letters = b"".join(item.read().split())
+    with suppress(ValueError):
+        is_hex = _HEXADECIMAL.fullmatch(letters) is not None
+        data = bytes.fromhex(letters.decode()) if is_hex else b64decode(letters, validate=True)
+        opened = partial(io.BytesIO, data)
+        yield Item(f"{item.name}!decoded", len(data), item.seconds, "", opened)
 
 
 def _unpacked(item: Item, start: bytes) -> bytes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reward_server.tasks.base import TargetKind
-from reward_server.tasks.leaks.columns import Side, find_in_table
+from reward_server.tasks.leaks.columns import Side, find_highest, find_in_table
 from reward_server.tasks.leaks.evidence import Evidence, part_of_test, read_evidence
 from reward_server.tasks.leaks.files import look_at_files
+from reward_server.tasks.leaks.forms import find_changed_columns, find_in_forms
 from reward_server.tasks.leaks.order import look_at_order
 from reward_server.tasks.leaks.overlap import look_at_overlap
 from reward_server.tasks.leaks.report import (
@@ -19,7 +20,7 @@ from reward_server.tasks.leaks.report import (
 )
 from reward_server.tasks.leaks.selections import find_in_selections
 from reward_server.tasks.leaks.tables import read_written
-from reward_server.tasks.leaks.words import find_in_texts, find_own_labels
+from reward_server.tasks.leaks.words import find_in_texts, find_own_labels, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from reward_server.tasks.base import Card
     from reward_server.tasks.leaks.columns import Found
-    from reward_server.tasks.leaks.strength import Labels
+    from reward_server.tasks.leaks.strength import Codes
 
 _LONG_TEXT = 12
 
@@ -61,14 +62,16 @@ def look_for_leaks(card: Card, public: Path, answers: Path) -> tuple[Look, ...]:
 
 
 def _look_at_columns(evidence: Evidence) -> Look:
-    test, sample = evidence.test, _sample(evidence)
+    test, (sample, rows) = evidence.test, _sample(evidence)
     found = [
+        *find_changed_columns(evidence),
+        *find_in_forms(evidence),
         *_hidden_columns(evidence),
         *_in_test(evidence),
-        *_in_sample(evidence, sample),
+        *_in_sample(evidence, sample, rows),
     ]
     part = f" (of {test.total})" if test.is_part else ""
-    scope = f"{len(test.table.columns)} of test and {len(sample[0].columns)} of sample, "
+    scope = f"{len(test.table.columns)} of test and {len(sample.columns)} of sample, "
     scope += f"{len(test.rows)} rows{part}"
     return Look("columns", scope, strongest_by_place(found))
 
@@ -88,7 +91,7 @@ def _in_test(evidence: Evidence) -> Iterator[Found]:
     ids_are_texts = table[target.id_column].str.len().median() > 40
     skipped = [] if ids_are_texts else [target.id_column]
     if target.kind is TargetKind.TEXT:
-        yield from find_in_selections(target.test_file, evidence)
+        yield from find_in_selections(target.test_file, table, evidence.test.rows, evidence)
     yield from find_in_table(target.test_file, side, train, skipped)
     for name in table.columns.drop(skipped):
         place = f"{target.test_file}:{name}"
@@ -96,7 +99,7 @@ def _in_test(evidence: Evidence) -> Iterator[Found]:
             known = train.table.get(str(name))
             yield from find_in_texts(place, table[name], labels, known)
         if target.kind is not TargetKind.TEXT:
-            for own in _names(evidence):
+            for own in names_of(evidence, evidence.test.rows):
                 yield from find_own_labels(place, table[name], own)
 
 
@@ -105,33 +108,21 @@ def _train(evidence: Evidence) -> Side:
     return Side(part.table, tuple(labels.take(part.rows) for labels in evidence.train_labels))
 
 
-def _names(evidence: Evidence) -> Iterator[list[str]]:
-    """Yield the labels as words or numbers that are telling when they stand in a text."""
-    target, rows = evidence.target, evidence.test.rows
-    truth = evidence.truth.iloc[rows]
-    if len(target.columns) > 1 and target.kind is not TargetKind.NUMBERS:
-        if evidence.labels:
-            codes = evidence.labels[0].take(rows).codes
-            yield [target.columns[code].lower() for code in codes]
-        return
-    for name in target.columns:
-        own = [value.strip().lower() for value in truth[name]]
-        if len(set(own)) > 20 or not all(value.replace(".", "").isdigit() for value in set(own)):
-            yield own
-
-
-def _sample(evidence: Evidence) -> tuple[pd.DataFrame, tuple[Labels, ...]]:
+def _sample(evidence: Evidence) -> tuple[pd.DataFrame, Codes]:
     path = evidence.public / evidence.card.sample_submission
     sample = read_written(path, 1 << 62).table
     rows = evidence.rows_of(sample[evidence.target.id_column].tolist())
     part = part_of_test(sample[rows >= 0].reset_index(drop=True))
-    return part.table, evidence.labels_of(rows[rows >= 0][part.rows])
+    return part.table, rows[rows >= 0][part.rows]
 
 
-def _in_sample(
-    evidence: Evidence, sample: tuple[pd.DataFrame, tuple[Labels, ...]]
-) -> Iterator[Found]:
-    table, labels = sample
+def _in_sample(evidence: Evidence, table: pd.DataFrame, rows: Codes) -> Iterator[Found]:
+    file, labels = evidence.card.sample_submission, evidence.labels_of(rows)
+    if evidence.target.kind is TargetKind.TEXT:
+        yield from find_in_selections(file, table, rows, evidence)
+    guesses = [name for name in evidence.target.columns if name in table]
+    if len(guesses) > 1 and evidence.target.kind is not TargetKind.NUMBERS:
+        yield from find_highest(file, table[guesses], labels)
     shared = [name for name in map(str, table) if name in evidence.test.table]
     train = Side(evidence.train.table.iloc[:, :0], ())
-    yield from find_in_table(evidence.card.sample_submission, Side(table, labels), train, shared)
+    yield from find_in_table(file, Side(table, labels), train, shared)

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reward_server.tasks.leaks.columns import association_of, find_in_ids, tell
+from reward_server.tasks.leaks.differences import lag, trend
 from reward_server.tasks.leaks.report import Finding, Kind, Look, Severity, strongest_by_place
-from reward_server.tasks.leaks.strength import (
-    from_train_neighbours,
-    lag,
-    trend,
-)
+from reward_server.tasks.leaks.strength import from_train_neighbours
 from reward_server.tasks.leaks.tables import read_column
 from reward_server.tasks.leaks.views import View, views_of_ids
 

@@ -17,6 +17,7 @@ from scipy import stats
 
 from reward_server.tasks.leaks.evidence import to_numbers
 from reward_server.tasks.leaks.report import Finding, Kind, Look, Severity
+from reward_server.tasks.leaks.resemblance import KnownTexts
 from reward_server.tasks.leaks.strength import ALPHA
 from reward_server.tasks.leaks.tables import MOST_BYTES, parse_written
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _LEAST_SHARE = 0.02
 _NOTABLE_SHARE = 0.005
 _LONG_TEXT = 25
+_MOST_TEXTS = 20_000
+_MOST_COMPARED = 2_000
 _MANY_LETTERS = 50
 _NOT_WORDS = re.compile(r"[\W_]+")
 
@@ -84,6 +87,9 @@ def _same_rows(evidence: Evidence) -> Iterator[Finding]:
         train = parse_written(path.read_bytes(), path.suffix)
     for what, keys_of in _kinds_of_keys(test, shared):
         yield from _compare(file, what, _hashes(keys_of(train)), _hashes(keys_of(test)))
+    for name in shared:
+        if _are_texts(test[name]):
+            yield from _resembling(file, name, list(_plain(train, name)), list(_plain(test, name)))
 
 
 def _kinds_of_keys(test: pd.DataFrame, shared: list[str]) -> Iterator[tuple[str, KeysOf]]:
@@ -102,12 +108,29 @@ def _kinds_of_keys(test: pd.DataFrame, shared: list[str]) -> Iterator[tuple[str,
 def _compare(file: str, what: str, train: Codes, test: Codes) -> Iterator[Finding]:
     """Yield whether test keys stand in the train file more often than train keys do twice."""
     known, counts = np.unique(train, return_counts=True)
-    natural = (float(counts[counts > 1].sum()) + 1) / (len(train) + 1)
+    repeated = int(counts[counts > 1].sum())
     hits = int(np.isin(test, known).sum())
-    share = hits / len(test)
+    yield from _judge(file, what, (repeated, len(train)), (hits, len(test)))
+
+
+def _resembling(file: str, name: str, train: list[str], test: list[str]) -> Iterator[Finding]:
+    step = max(1, len(train) // _MOST_TEXTS)
+    known = KnownTexts(train[::step])
+    some, asked = train[::step][:_MOST_COMPARED], test[:_MOST_COMPARED]
+    repeated = sum(known.resembles(text, number) for number, text in enumerate(some))
+    hits = sum(known.resembles(text) for text in asked)
+    what = f"texts of {name}, slightly changed,"
+    yield from _judge(file, what, (repeated, len(some)), (hits, len(asked)))
+
+
+def _judge(
+    file: str, what: str, train: tuple[int, int], test: tuple[int, int]
+) -> Iterator[Finding]:
+    (repeated, known), (hits, asked) = train, test
+    natural, share = (repeated + 1) / (known + 1), hits / asked
     told = f"{share:.1%} of the test rows, {natural:.1%} of the train rows stand there twice"
     text = f"{what} stand in the train file with their labels"
-    chance = stats.binom.sf(hits - 1, len(test), min(1.0, natural))
+    chance = stats.binom.sf(hits - 1, asked, min(1.0, natural))
     if share >= natural + _LEAST_SHARE and chance < ALPHA:
         yield Finding(Kind.OVERLAP, file, text, told)
     elif share >= natural + _NOTABLE_SHARE and hits > 1 and chance < 1e-3:

@@ -20,23 +20,26 @@ if TYPE_CHECKING:
 
     from reward_server.tasks.leaks.columns import Found
     from reward_server.tasks.leaks.evidence import Evidence
+    from reward_server.tasks.leaks.strength import Codes
 
 _LEAST_SHARE = 0.05
 _NEARER = 0.1
 
 
-def find_in_selections(file: str, evidence: Evidence) -> Iterator[Found]:
-    """Yield the columns of the test file that hold the text that is asked for."""
-    label, table = evidence.target.columns[0], evidence.test.table
-    truth = evidence.truth.iloc[evidence.test.rows]
+def find_in_selections(
+    file: str, table: pd.DataFrame, rows: Codes, evidence: Evidence
+) -> Iterator[Found]:
+    """Yield the columns of a table that hold the text that is asked for."""
+    label = evidence.target.columns[0]
+    truth = evidence.truth.iloc[rows]
     own, source = _plain(truth[label]), source_of(label, truth)
+    others = list(np.random.default_rng(0).permutation(np.array(own, dtype=object)))
     for name in table.columns.drop(evidence.target.id_column):
         texts = _plain(table[name])
         if name == source:
             yield from _cut_down(f"{file}:{name}", str(name), evidence, texts, own)
             continue
-        others = np.random.default_rng(0).permutation(np.array(own, dtype=object))
-        told, by_chance = _held(texts, own), _held(texts, list(others))
+        told, by_chance = _held(texts, own), _held(texts, others)
         if told > 2 * by_chance + _LEAST_SHARE:
             strength = f"{told:.0%} of the rows, {by_chance:.0%} by chance"
             text = "it holds the text that is asked for"

@@ -18,7 +18,6 @@ from scipy import special, stats
 
 ALPHA = 1e-9
 FEWEST_ROWS = 20
-_PURE = 0.98
 _ROWS_FOR_REACH = 160
 
 Numbers: TypeAlias = NDArray[np.float64]
@@ -87,9 +86,9 @@ def by_groups(groups: Codes, labels: Labels) -> Strength:
         sums = np.bincount(groups, weights=labels.values)
         others = (sums[groups] - labels.values) / (sizes[groups] - 0.5)
         return _fit(others, labels.values)
-    votes = _votes(groups, labels, len(sizes))[groups]
+    votes = votes_of(groups, labels, len(sizes))[groups]
     votes[np.arange(len(groups)), labels.codes] -= 1
-    return _hits(votes, labels)
+    return guessed(votes, labels)
 
 
 def by_neighbours(values: Numbers, labels: Labels) -> Strength:
@@ -113,7 +112,7 @@ def from_train_groups(
         sizes = np.bincount(train, minlength=groups) + 0.5
         means = np.bincount(train, weights=known.values, minlength=groups) / sizes
         return _fit(means[test], labels.values)
-    return _hits(_votes(train, known, groups)[test], labels)
+    return guessed(votes_of(train, known, groups)[test], labels)
 
 
 def from_train_neighbours(
@@ -131,80 +130,7 @@ def from_train_neighbours(
     votes = np.zeros((len(test), known.classes))
     for column in labels_near.T.astype(np.intp):
         votes[np.arange(len(test)), column] += 1
-    return _hits(votes, labels)
-
-
-@dataclass(frozen=True, slots=True)
-class Pure:
-    """Rows that share something and have almost one label alone."""
-
-    rows: int
-    share_of_label: float
-    label: int
-    group: int
-
-
-def purest(groups: Codes, labels: Labels) -> Pure | None:
-    """Return the largest group with almost one label alone, beyond what chance would do."""
-    sizes = np.bincount(groups)
-    counts = _votes(groups, labels, len(sizes))
-    totals = counts.sum(axis=0)
-    chance = stats.binom.sf(counts - 1, sizes[:, None], totals / totals.sum())
-    found = (chance < ALPHA / counts.size) & (counts >= _PURE * sizes[:, None])
-    if not found.any():
-        return None
-    best = np.where(found, counts, 0)
-    group, label = np.unravel_index(int(best.argmax()), best.shape)
-    hits = int(best[group, label])
-    return Pure(hits, float(hits / totals[label]), int(label), int(group))
-
-
-def association(groups: Codes, labels: Labels) -> Strength:
-    """Judge whether labels differ between a few groups at all, as a share of variance explained.
-
-    Unlike a guess it sees shifts that leave the commonest label the same in every group.
-    """
-    sizes = np.bincount(groups)
-    groups = np.where(sizes < FEWEST_ROWS, 0, np.arange(1, len(sizes) + 1))[groups]
-    _, groups = np.unique(groups, return_inverse=True)
-    rows, count = len(groups), int(groups.max(initial=0)) + 1
-    if rows < 5 * FEWEST_ROWS or not 1 < count <= 40:
-        return NOTHING
-    if not labels.classes:
-        return _between(groups, labels.values, count)
-    counts = _votes(groups, labels, count)
-    counts = counts[:, counts.sum(axis=0) >= FEWEST_ROWS]
-    counts = counts[counts.sum(axis=1) > 0]
-    if min(counts.shape) < 2:
-        return NOTHING
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    statistic = float(((counts - expected) ** 2 / expected).sum())
-    freedom = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-    share = statistic / (float(counts.sum()) * (min(counts.shape) - 1))
-    return Strength(share, float(special.chdtrc(freedom, statistic)), rows)
-
-
-def trend(order: Numbers, labels: Labels) -> Strength:
-    """Judge whether labels rise or fall along an order, as a share of variance explained."""
-    if len(order) < FEWEST_ROWS or order.min() == order.max():
-        return NOTHING
-    if not labels.classes:
-        return _fit_squared(standardised_ranks(order), labels.values)
-    return _between(labels.codes, standardised_ranks(order), labels.classes)
-
-
-def lag(labels: Labels, distance: int) -> Strength:
-    """Judge a row by the one that stands a fixed distance before it."""
-    ahead, behind = labels.values[distance:], labels.values[:-distance]
-    if len(ahead) < FEWEST_ROWS:
-        return NOTHING
-    if not labels.classes:
-        return _fit_squared(behind, ahead)
-    shares = np.bincount(labels.codes, minlength=labels.classes) / len(labels.values)
-    expected = float((shares**2).sum())
-    agreeing = int((ahead == behind).sum())
-    chance = _at_least(agreeing // 2, len(ahead) // 2, expected)
-    return Strength(_above(agreeing / len(ahead), expected), chance, len(ahead))
+    return guessed(votes, labels)
 
 
 def _in_order(labels: Labels, reach: int) -> Strength:
@@ -215,46 +141,37 @@ def _in_order(labels: Labels, reach: int) -> Strength:
     places = np.arange(rows)
     last, first = np.minimum(places + reach + 1, rows), np.maximum(places - reach, 0)
     near = sums[last] - sums[first] - marks
-    found = _hits(near, labels) if labels.classes else _fit(near[:, 0] / (2 * reach), labels.values)
+    found = (
+        guessed(near, labels) if labels.classes else _fit(near[:, 0] / (2 * reach), labels.values)
+    )
     # Neighbours judge each other, which doubles the variance of the hits: half is evidence.
     return Strength(found.skill, found.chance**0.5, found.rows)
 
 
-def _between(groups: Codes, ranks: Numbers, count: int) -> Strength:
-    """Judge whether ranks differ between groups, by the test of Kruskal and Wallis."""
-    sizes = np.bincount(groups, minlength=count)
-    freedom, rows = int((sizes > 0).sum()) - 1, len(ranks)
-    centred = ranks - ranks.mean()
-    total = float((centred**2).sum())
-    if freedom < 1 or total == 0:
-        return NOTHING
-    sums = np.bincount(groups, weights=centred, minlength=count)
-    share = float((sums**2 / np.maximum(sizes, 1)).sum()) / total
-    return Strength(share, float(special.chdtrc(freedom, share * (rows - 1))), rows)
-
-
-def _votes(groups: Codes, labels: Labels, count: int) -> Numbers:
+def votes_of(groups: Codes, labels: Labels, count: int) -> Numbers:
+    """Count the labels of each group."""
     flat = np.bincount(groups * labels.classes + labels.codes, minlength=count * labels.classes)
     return flat.reshape(count, labels.classes).astype(np.float64)
 
 
-def _hits(votes: Numbers, labels: Labels) -> Strength:
+def guessed(votes: Numbers, labels: Labels) -> Strength:
     """Count the right guesses; where votes are equal or missing the common label is guessed."""
     rows = len(labels.values)
     shares = np.bincount(labels.codes, minlength=labels.classes) / rows
     hits = int((np.argmax(votes + 0.5 * shares, axis=1) == labels.codes).sum())
     base = float(shares.max())
     return Strength(
-        _above(hits / rows, base), _at_least(hits, rows, base), rows
+        above(hits / rows, base), chance_of_hits(hits, rows, base), rows
     )  # fmt: skip
 
 
-def _at_least(hits: int, rows: int, rate: float) -> float:
+def chance_of_hits(hits: int, rows: int, rate: float) -> float:
     """Return the chance of at least so many hits."""
     return float(special.bdtrc(hits - 1, rows, rate)) if hits > 0 else 1.0
 
 
-def _above(rate: float, base: float) -> float:
+def above(rate: float, base: float) -> float:
+    """Return how far a rate is on the way from a base to 1."""
     return max(0.0, (rate - base) / (1 - base)) if base < 1 else 0.0
 
 
@@ -263,18 +180,11 @@ def _fit(guesses: Numbers, values: Numbers) -> Strength:
     if total == 0 or guesses.std() == 0:
         return NOTHING
     left = float(((values - guesses) ** 2).sum())
-    return Strength(max(0.0, 1 - left / total), _chance_of(guesses, values), len(values))
+    return Strength(max(0.0, 1 - left / total), chance_of_fit(guesses, values), len(values))
 
 
-def _fit_squared(first: Numbers, second: Numbers) -> Strength:
-    if first.std() == 0 or second.std() == 0:
-        return NOTHING
-    correlation = float(np.corrcoef(first, second)[0, 1])
-    chance = min(_chance_of(first, second), _chance_of(-first, second)) * 2
-    return Strength(correlation**2, chance, len(first))
-
-
-def _chance_of(guesses: Numbers, values: Numbers) -> float:
+def chance_of_fit(guesses: Numbers, values: Numbers) -> float:
+    """Return the chance of as high a correlation."""
     correlation = float(np.clip(np.corrcoef(guesses, values)[0, 1], -1 + 1e-12, 1 - 1e-12))
     freedom = len(values) - 2
     return float(special.stdtr(freedom, -correlation * np.sqrt(freedom / (1 - correlation**2))))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
+from reward_server.tasks.base import TargetKind
 from reward_server.tasks.leaks.report import Finding, Kind
 from reward_server.tasks.leaks.strength import ALPHA, FEWEST_ROWS, Strength
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from reward_server.tasks.leaks.columns import Found
-    from reward_server.tasks.leaks.strength import Labels
+    from reward_server.tasks.leaks.evidence import Evidence
+    from reward_server.tasks.leaks.strength import Codes, Labels
 
 _MOST_WORDS = 4_000
 _MOST_LETTERS = 5_000
@@ -37,12 +39,18 @@ _NUMBERS = re.compile(r"\d+(?:\.\d+)?")
 def find_in_texts(
     place: str, texts: pd.Series, labels: tuple[Labels, ...], train: pd.Series | None
 ) -> Iterator[Found]:
-    """Yield what single words of a text column tell about the labels."""
-    words = [set(text[-_MOST_LETTERS:].split()) for text in texts]
-    known = None if train is None else [set(x[-_MOST_LETTERS:].split()) for x in train]
+    """Yield what single words and letters of a text column tell about the labels."""
+    words = [_marks(text) for text in texts.tolist()]
+    known = None if train is None else [_marks(text) for text in train.tolist()]
     for target in labels:
         if target.classes and target.known.sum() >= FEWEST_ROWS:
             yield from _find_words(place, words, target, known)
+
+
+def _marks(text: str) -> set[str]:
+    """Return the words and the letters of a text."""
+    part = text[-_MOST_LETTERS:]
+    return {*part.split(), *part}
 
 
 def _find_words(
@@ -61,13 +69,13 @@ def _find_words(
     skill = (hits / len(rows) - shares.max()) / max(1 - shares.max(), 1e-9)
     for found in skill[skill >= _TELLING]:
         strength = Strength(float(found), 0.0, len(rows))
-        text = "one word of it tells the label"
+        text = "one word or letter of it tells the label"
         yield strength.skill, Finding(Kind.TELLING_COLUMN, place, text, strength.text)
     for index, code in _pure_words(table, totals):
         share = table[index, code] / totals[code]
         is_new = train is not None and _is_new(common[index], table[index].sum() / len(rows), train)
         if share >= _SHARE_OF_LABEL or is_new:
-            text = "a word of it occurs with one label alone"
+            text = "a word or letter of it occurs with one label alone"
             text += ", and hardly ever in the train file" if is_new else ""
             told = f"{share:.0%} of the rows of one label"
             yield 0.5, Finding(Kind.PARTLY_TELLING, place, text, told)
@@ -86,9 +94,22 @@ def _is_new(word: str, rate: float, train: list[set[str]]) -> bool:
     return bool(known < rate * len(train) / 4)
 
 
+def names_of(evidence: Evidence, rows: Codes) -> Iterator[list[str]]:
+    """Yield the labels of rows as words or numbers that are telling when they stand somewhere."""
+    target, truth = evidence.target, evidence.truth.iloc[rows]
+    if len(target.columns) > 1 and target.kind is not TargetKind.NUMBERS:
+        for labels in evidence.labels[:1]:
+            yield [target.columns[code].lower() for code in labels.take(rows).codes]
+        return
+    for name in target.columns:
+        own = [value.strip().lower() for value in truth[name].tolist()]
+        if len(set(own)) > 20 or not all(value.replace(".", "").isdigit() for value in set(own)):
+            yield own
+
+
 def find_own_labels(place: str, texts: pd.Series, names: Sequence[str]) -> Iterator[Found]:
     """Yield whether texts hold their own row's label far more often than another row's."""
-    words = [_pieces(text[:_MOST_LETTERS]) for text in texts]
+    words = [_pieces(text[:_MOST_LETTERS]) for text in texts.tolist()]
     own = sum(name in pieces for name, pieces in zip(names, words, strict=True) if name)
     expected, rng = 0.0, np.random.default_rng(0)
     for _ in range(_SHUFFLES):
@@ -106,4 +127,5 @@ def find_own_labels(place: str, texts: pd.Series, names: Sequence[str]) -> Itera
 def _pieces(text: str) -> set[str]:
     lower = text.lower()
     plain = re.split(r"[^\w.+-]+", lower)
-    return {*lower.split(), *plain, *re.split(r"\W+", lower), *_NUMBERS.findall(lower)} - {""}
+    words = {*lower.split(), *plain, *re.split(r"\W+", lower), *_NUMBERS.findall(lower)}
+    return {lower.strip(), *words} - {""}
