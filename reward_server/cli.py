@@ -24,8 +24,9 @@ from reward_server.cli_tasks import tasks_app
 from reward_server.errors import RewardServerError
 from reward_server.jobs.bounds import bound_seconds
 from reward_server.jobs.meter import Meter
+from reward_server.opening import open_services, open_worker
 from reward_server.settings import Settings, load_settings
-from reward_server.wiring import make_bounds, open_services, open_worker
+from reward_server.wiring import make_bounds
 from trainer_client.client import Answer, RewardClient
 from trainer_client.client import RewardServerError as NoAnswerError
 

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
+from reward_server.opening import open_store
 from reward_server.rescoring import Tallies, rescore
 from reward_server.settings import (
     NormalisedSettings,
@@ -24,7 +25,7 @@ from reward_server.settings import (
     load_settings,
 )
 from reward_server.store.values import OutcomeFilter
-from reward_server.wiring import make_registry, make_scheme, open_store
+from reward_server.wiring import make_registry, make_scheme
 
 if TYPE_CHECKING:
     from reward_server.rescoring import TaskTally

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
-from reward_server.api.answers import PartOut
-from reward_server.api.services import Services
 from reward_server.errors import SetupError
-from reward_server.grade.process import GradingLimits, ProcessGrader
-from reward_server.instrument.endpoint import Endpoint, EndpointState
+from reward_server.instrument.endpoint import Endpoint
 from reward_server.instrument.lm import LmInstrumenter
 from reward_server.instrument.off import OffInstrumenter
 from reward_server.instrument.process import StaticInstrumenter
 from reward_server.instrument.prompts import Mode
-from reward_server.jobs.admission import Admission
 from reward_server.jobs.bounds import Bounds
-from reward_server.jobs.desk import Desk
-from reward_server.jobs.endings import Endings
-from reward_server.jobs.foresight import AskingAhead, NoForesight
-from reward_server.jobs.janitor import PERIOD_SECONDS, Rounds, keep_house
-from reward_server.jobs.listener import listen
-from reward_server.jobs.memory import Memory
-from reward_server.jobs.meter import Meter
-from reward_server.jobs.presence import find_dead, present
-from reward_server.jobs.recording import PatientRecorder
-from reward_server.jobs.worker import Terms, Worker
+from reward_server.jobs.janitor import PERIOD_SECONDS
 from reward_server.model import Limits
-from reward_server.pipeline import Rooms
 from reward_server.reward.normalised import NormalisedScheme
 from reward_server.reward.paper import PaperScheme
 from reward_server.reward.percentile import PercentileScheme
@@ -47,24 +30,15 @@ from reward_server.settings import (
     PaperSettings,
     PercentileSettings,
 )
-from reward_server.store.batches import Batches
-from reward_server.store.embedded import embedded_postgres
-from reward_server.store.engine import make_engine, upgrade
-from reward_server.store.queries import Store
-from reward_server.store.queue import Queue
 from reward_server.tasks.briefing.briefings import Briefings
 from reward_server.tasks.briefing.packages import installed_packages, pinned_packages
 from reward_server.tasks.mlebench import Allowance, Competitions, find_competitions, read_directions
 from reward_server.tasks.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-    from uuid import UUID
-
-    from sqlalchemy.ext.asyncio import AsyncEngine
+    from collections.abc import Sequence
 
     from reward_server.instrument.base import Instrumenter, PlacementCache
-    from reward_server.jobs.foresight import Foresight
     from reward_server.reward.base import Scheme
     from reward_server.sandbox.base import Sandbox
     from reward_server.settings import RewardSettings, Settings
@@ -72,149 +46,6 @@ if TYPE_CHECKING:
 
 _LARGEST_ARTIFACT_BYTES = 1 << 30
 _IMAGES = Path(__file__).parent.parent / "sandbox_images"
-_MOST_AHEAD = 4
-_ASKED_AHEAD = 256
-
-
-@dataclass(frozen=True, slots=True)
-class _Database:
-    """The rooms of the store, over one pool of connections."""
-
-    engine: AsyncEngine
-    store: Store
-    queue: Queue
-    batches: Batches
-
-
-@asynccontextmanager
-async def open_services(settings: Settings, *, works: bool = True) -> AsyncIterator[Services]:
-    """Start everything a server needs, in order, and stop it again in the reverse order.
-
-    Without `works` it only takes jobs in, for workers elsewhere.
-
-    Raises:
-        SetupError: when a prerequisite is missing; the text names the remedy.
-    """
-    async with AsyncExitStack() as stack:
-        database = await _open_database(settings, stack)
-        registry = make_registry(settings)
-        endings, meter = Endings(database.queue), Meter()
-        chosen = settings.instrument
-        endpoint = make_endpoint(chosen) if works and isinstance(chosen, LmSettings) else None
-        worker = None
-        if works:
-            parts = _Parts(settings, database, registry, endings, meter)
-            worker = await _open_worker(parts, endpoint, stack)
-        quotas = {name: c.queued for name, c in settings.clients.items() if c.queued is not None}
-        admission = Admission(database.queue, endings, settings.queue_limit, quotas)
-        desk = Desk(
-            database.store,
-            database.batches,
-            registry,
-            endings,
-            admission,
-            make_bounds(settings),
-            worker,
-        )
-        await _open_background(settings, database, endings, worker, stack, admission)
-        yield Services(
-            settings,
-            desk,
-            database.store,
-            registry,
-            make_briefings(settings),
-            meter,
-            lambda: _describe_lm(endpoint),
-        )
-
-
-@asynccontextmanager
-async def open_worker(settings: Settings, meter: Meter) -> AsyncIterator[Worker]:
-    """Start everything that running jobs needs, and no server.
-
-    Raises:
-        SetupError: when a prerequisite is missing; the text names the remedy.
-    """
-    async with AsyncExitStack() as stack:
-        database = await _open_database(settings, stack)
-        registry = make_registry(settings)
-        endings, chosen = Endings(database.queue), settings.instrument
-        endpoint = make_endpoint(chosen) if isinstance(chosen, LmSettings) else None
-        parts = _Parts(settings, database, registry, endings, meter)
-        worker = await _open_worker(parts, endpoint, stack)
-        await _open_background(settings, database, endings, worker, stack)
-        yield worker
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    settings: Settings
-    database: _Database
-    registry: Registry
-    endings: Endings
-    meter: Meter
-
-
-async def _open_worker(parts: _Parts, endpoint: Endpoint | None, stack: AsyncExitStack) -> Worker:
-    settings, queue = parts.settings, parts.database.queue
-    rooms = await _open_rooms(settings, parts.database.store, parts.registry, endpoint, stack)
-    foresight: Foresight = NoForesight()
-    if endpoint is not None:
-        foresight = AskingAhead(rooms.instrumenter, _ASKED_AHEAD)
-    stack.push_async_callback(foresight.aclose)
-    jobs = settings.jobs
-    terms = Terms(
-        slots=settings.slots,
-        ahead=min(settings.slots, _MOST_AHEAD) if jobs.ahead is None else jobs.ahead,
-        lease_seconds=jobs.lease_seconds,
-        drain_seconds=jobs.drain_seconds,
-        max_attempts=settings.max_attempts,
-    )
-    memory = Memory(parts.database.store) if jobs.reuse else None
-    worker = Worker(
-        rooms, queue, parts.registry, parts.endings, terms, foresight, parts.meter, memory
-    )
-    dead = find_dead(settings.data_dir, await queue.workers())
-    await queue.expire(settings.max_attempts, dead)
-    stack.enter_context(present(settings.data_dir, worker.claim.worker))
-    return await stack.enter_async_context(worker)
-
-
-async def _open_background(  # noqa: PLR0913, PLR0917 - one argument a collaborator
-    settings: Settings,
-    database: _Database,
-    endings: Endings,
-    worker: Worker | None,
-    stack: AsyncExitStack,
-    admission: Admission | None = None,
-) -> None:
-    """Start what goes on beside all requests and jobs."""
-    group = await stack.enter_async_context(asyncio.TaskGroup())
-
-    def on_ended(job_id: UUID) -> None:
-        endings.tell(job_id)
-        if worker is not None:
-            group.create_task(worker.look_after(job_id))
-
-    on_waiting = (lambda: None) if worker is None else worker.wake
-    jobs = settings.jobs
-    rounds = Rounds(
-        settings.data_dir, jobs.lease_seconds, jobs.queue_seconds, settings.max_attempts
-    )
-    loops = [
-        listen(database.engine, on_waiting, on_ended),
-        keep_house(database.queue, database.batches, endings, rounds),
-    ]
-    if admission is not None:
-        await admission.count()
-        loops.append(admission.keep_counting())
-    tasks = [group.create_task(loop) for loop in loops]
-
-    async def stop() -> None:
-        for task in tasks:
-            task.cancel()
-
-    stack.push_async_callback(stop)
 
 
 def make_bounds(settings: Settings) -> Bounds:
@@ -232,30 +63,6 @@ def make_bounds(settings: Settings) -> Bounds:
         queue_seconds=settings.jobs.queue_seconds,
         round_seconds=PERIOD_SECONDS,
     )
-
-
-@asynccontextmanager
-async def open_store(settings: Settings) -> AsyncIterator[Store]:
-    """Reach the database the settings name; the embedded one is started, or joined if it runs.
-
-    Raises:
-        SetupError: when it cannot be started; the text names the remedy.
-    """
-    async with AsyncExitStack() as stack:
-        yield (await _open_database(settings, stack)).store
-
-
-async def _open_database(settings: Settings, stack: AsyncExitStack) -> _Database:
-    if settings.database_url is None:
-        postgres = embedded_postgres(settings.data_dir)
-        url = await asyncio.to_thread(postgres.__enter__)
-        stack.push(postgres.__exit__)
-    else:
-        url = settings.database_url.get_secret_value()
-    engine = make_engine(url)
-    stack.push_async_callback(engine.dispose)
-    await upgrade(engine)
-    return _Database(engine, Store(engine), Queue(engine), Batches(engine))
 
 
 def make_registry(settings: Settings) -> Registry:
@@ -276,34 +83,6 @@ def make_registry(settings: Settings) -> Registry:
     return Registry(settings.data_dir, settings.task_folders, competitions)
 
 
-async def _open_rooms(
-    settings: Settings,
-    store: Store,
-    registry: Registry,
-    endpoint: Endpoint | None,
-    stack: AsyncExitStack,
-) -> Rooms:
-    instrumenter = make_instrumenter(settings, endpoint, store)
-    stack.push_async_callback(instrumenter.aclose)
-    if endpoint is not None:
-        await endpoint.start()
-    sandbox = make_sandbox(settings, registry.public_folders())
-    stack.push_async_callback(sandbox.aclose)
-    await sandbox.start()
-    limits = GradingLimits(wall_seconds=settings.grade.deadline_seconds)
-    grader = ProcessGrader(settings.grade.processes, limits)
-    stack.push_async_callback(grader.aclose)
-    await grader.start()
-    return Rooms(
-        instrumenter=instrumenter,
-        sandbox=sandbox,
-        grader=grader,
-        scheme=make_scheme(settings.reward),
-        recorder=PatientRecorder(store),
-        ceiling=_ceiling(settings),
-    )
-
-
 def make_endpoint(chosen: LmSettings) -> Endpoint:
     """Return the door to the language model."""
     return Endpoint(
@@ -314,12 +93,6 @@ def make_endpoint(chosen: LmSettings) -> Endpoint:
         api_key=None if chosen.api_key is None else chosen.api_key.get_secret_value(),
         connections=chosen.connections,
     )
-
-
-def _describe_lm(endpoint: Endpoint | None) -> PartOut:
-    if endpoint is None:
-        return PartOut(ready=True, detail="not used")
-    return PartOut(ready=endpoint.state is EndpointState.READY, detail=endpoint.describes)
 
 
 def make_instrumenter(
@@ -436,7 +209,7 @@ def packages_digest(environment: Path) -> str:
 
 def make_briefings(settings: Settings) -> Briefings:
     """Return what tells models about tasks, with the limits and packages of this server."""
-    return Briefings(_ceiling(settings), find_packages(settings))
+    return Briefings(make_ceiling(settings), find_packages(settings))
 
 
 def find_packages(settings: Settings) -> tuple[Package, ...]:
@@ -454,7 +227,8 @@ def find_packages(settings: Settings) -> tuple[Package, ...]:
             assert_never(never)
 
 
-def _ceiling(settings: Settings) -> Limits:
+def make_ceiling(settings: Settings) -> Limits:
+    """Return what no program may exceed, whatever its task's card says."""
     limits = settings.limits
     return Limits(
         wall_seconds=limits.wall_seconds,
