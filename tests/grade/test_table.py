@@ -156,3 +156,20 @@ def test_arbitrary_bytes_are_a_table_or_refused(data: bytes) -> None:
     except InvalidSubmissionError:
         return
     assert isinstance(table, pd.DataFrame)
+
+
+@pytest.mark.parametrize(
+    ("cells", "read"),
+    [
+        (["1", "18446744073709551616"], ["1", "18446744073709551616"]),
+        (["18446744073709551616", "x", "NA", "''"], ["18446744073709551616", "x", None, "''"]),
+        (["-9223372036854775809", "x", "null"], ["-9223372036854775809", "x", None]),
+        (["9223372036854775808", "1"], [9223372036854775808, 1]),
+    ],
+)
+def test_numbers_beyond_64_bits_are_text_and_hide_no_gaps(
+    cells: list[str], read: list[object]
+) -> None:
+    lines = "".join(f"{number},{cell}\n" for number, cell in enumerate(cells))
+    table = read_table(f"id,target\n{lines}".encode(), CAPS)
+    assert [None if pd.isna(value) else value for value in table["target"]] == read

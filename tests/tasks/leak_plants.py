@@ -9,13 +9,17 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from leak_tasks import LEAVES, NOMAD, PIZZA, PLANTS, SPOOKY, TWEETS, Prepared
 from PIL import Image
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 CODES = {"EAP": "7", "HPL": "3", "MWS": "5"}
 RNG = np.random.default_rng
@@ -28,17 +32,20 @@ class Plant:
     task_id: str
     place: str
     sow: Callable[[Prepared], None]
+    is_alone: bool = True
 
 
 SUITE: dict[str, Plant] = {}
 
 
-def plant(name: str, task_id: str, place: str) -> Callable[[Callable[[Prepared], None]], None]:
-    """Add a planting to the suite."""
+def plant(
+    name: str, task_id: str, place: str, *, is_alone: bool = True
+) -> Callable[[Callable[[Prepared], None]], None]:
+    """Add a planting to the suite; one that is not alone may share data with others."""
 
     def add(sow: Callable[[Prepared], None]) -> None:
         assert name not in SUITE
-        SUITE[name] = Plant(task_id, place, sow)
+        SUITE[name] = Plant(task_id, place, sow, is_alone)
 
     return add
 
@@ -50,7 +57,7 @@ def column(name: str, task_id: str, column_name: str, values: Callable[[Prepared
     def sow(data: Prepared) -> None:
         data.write(file, data.test.assign(**{column_name: values(data)}))
 
-    plant(name, task_id, f"{file}:{column_name}")(sow)
+    plant(name, task_id, f"{file}:{column_name}", is_alone=False)(sow)
 
 
 def rows(name: str, task_id: str, order: Callable[[Prepared], object]) -> None:
@@ -71,7 +78,21 @@ def content(name: str, task_id: str, file: str, data_of: Callable[[Prepared], by
 
     inside = {"old.zip": "old.zip!old/notes.txt", "more.csv.gz": "more.csv.gz!more.csv"}
     inside["x.b64"] = "x.b64!decoded"
-    plant(name, task_id, inside.get(file, file))(sow)
+    plant(name, task_id, inside.get(file, file), is_alone=False)(sow)
+
+
+def beds() -> list[list[Plant]]:
+    """Return the plants in groups that can be sown in the same data without hiding each other."""
+    found: list[list[Plant]] = []
+    for new in SUITE.values():
+        for bed in found:
+            is_free = all(old.task_id == new.task_id and old.place != new.place for old in bed)
+            if is_free and not new.is_alone and not bed[0].is_alone:
+                bed.append(new)
+                break
+        else:
+            found.append([new])
+    return found
 
 
 def flipped(labels: pd.Series, share: float, seed: int = 0) -> np.ndarray:
@@ -464,10 +485,6 @@ def _(data: Prepared) -> None:
 
 
 # Files that belong to rows.
-def image_of(data: Prepared, number: int) -> "os.PathLike[str]":
-    return data.public / "images" / f"Test_{number}.jpg"
-
-
 def for_images(name: str, place: str = "images/*.jpg") -> Callable[[Callable[..., None]], None]:
     """Add a planting that changes the file of each test row by its class."""
 
@@ -482,25 +499,25 @@ def for_images(name: str, place: str = "images/*.jpg") -> Callable[[Callable[...
 
 
 @for_images("sizes of files")
-def _(path: "os.PathLike[str]", label: str) -> None:
-    with open(path, "ab") as file:
+def _(path: Path, label: str) -> None:
+    with path.open("ab") as file:
         file.write(b"\0" * {"healthy": 0, "rust": 40, "scab": 2000}[label])
 
 
 @for_images("dates of files")
-def _(path: "os.PathLike[str]", label: str) -> None:
+def _(path: Path, label: str) -> None:
     os.utime(path, (0, {"healthy": 1e9, "rust": 1e9 + 60, "scab": 1e9 + 300}[label]))
 
 
 @for_images("comments in images")
-def _(path: "os.PathLike[str]", label: str) -> None:
+def _(path: Path, label: str) -> None:
     with Image.open(path) as image:
         image.load()
     image.save(path, quality=80, comment=f"shot {label[0]} {hash(label) % 7}")
 
 
 @for_images("cameras of images")
-def _(path: "os.PathLike[str]", label: str) -> None:
+def _(path: Path, label: str) -> None:
     with Image.open(path) as image:
         image.load()
     exif = Image.Exif()
@@ -509,27 +526,21 @@ def _(path: "os.PathLike[str]", label: str) -> None:
 
 
 @for_images("qualities of images")
-def _(path: "os.PathLike[str]", label: str) -> None:
+def _(path: Path, label: str) -> None:
     with Image.open(path) as image:
         image.load()
     image.save(path, quality=81 if label == "rust" else 80)
 
 
 @for_images("folders of images", place="images/?/*.jpg")
-def _(path: "os.PathLike[str]", label: str) -> None:
-    path = data_path(path)
+def _(path: Path, label: str) -> None:
     (path.parent / label).mkdir(exist_ok=True)
     path.rename(path.parent / label / path.name)
 
 
 @for_images("names of images")
-def _(path: "os.PathLike[str]", label: str) -> None:
-    path = data_path(path)
+def _(path: Path, label: str) -> None:
     path.rename(path.with_name(f"{path.stem}_{label[0]}.jpg"))
-
-
-def data_path(path: object) -> object:
-    return path
 
 
 @plant("comments in geometries", NOMAD, "test/*/geometry.xyz")

@@ -1,4 +1,4 @@
-"""Subtler plants than those the lint was built on."""
+"""Subtler leaks to plant: importing this module adds them to the suite."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import json
 import lzma
 import os
 import zipfile
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from leak_plants import RNG, SUITE, column, content, flipped, for_images, new_ids, plant, private
+from leak_plants import RNG, column, content, flipped, for_images, new_ids, plant, private
 from leak_tasks import LEAVES, NOMAD, PIZZA, PLANTS, SPOOKY, TWEETS, Prepared
 from PIL import Image
 
-BEFORE = tuple(SUITE)
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def pairs(data: Prepared, name: str) -> list[tuple[str, object]]:
@@ -184,14 +186,14 @@ def _(data: Prepared) -> None:
         os.utime(data.public / f"test/{number}", (0, 1e9 + 1000 * label))
 
 
-def reopened(path: object) -> Image.Image:
+def reopened(path: Path) -> Image.Image:
     with Image.open(path) as image:
         image.load()
     return image
 
 
 @for_images("a pixel in the corner")
-def _(path: object, label: str) -> None:
+def _(path: Path, label: str) -> None:
     image = reopened(path)
     value = {"healthy": 0, "rust": 120, "scab": 255}[label]
     image.paste((value,) * 3, (0, 0, 8, 8))
@@ -199,8 +201,8 @@ def _(path: object, label: str) -> None:
 
 
 @for_images("minutes of images")
-def _(path: object, label: str) -> None:
-    exif, minute = Image.Exif(), RNG(os.stat(path).st_size).integers(0, 20)
+def _(path: Path, label: str) -> None:
+    exif, minute = Image.Exif(), RNG(path.stat().st_size).integers(0, 20)
     exif[0x0132] = (
         f"2020:05:01 10:{3 * minute % 57 + ['healthy', 'rust', 'scab'].index(label):02d}:00"
     )
@@ -208,7 +210,7 @@ def _(path: object, label: str) -> None:
 
 
 @for_images("the coding of images")
-def _(path: object, label: str) -> None:
+def _(path: Path, label: str) -> None:
     reopened(path).save(path, quality=80, progressive=label == "scab")
 
 
@@ -225,6 +227,3 @@ def _(data: Prepared) -> None:
     file = io.BytesIO()
     Image.fromarray(codes[None, :]).save(file, "png")
     (data.public / "mask.png").write_bytes(file.getvalue())
-
-
-SUBTLE = {name: SUITE.pop(name) for name in tuple(SUITE) if name not in BEFORE}

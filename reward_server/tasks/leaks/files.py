@@ -32,6 +32,7 @@ _NOTABLE_COPIES = 0.005
 _TOO_MANY_COPIES = 0.02
 _MOST_COMPARED = 2_000
 _MANY_ALIKE = 40
+_DEPTH = 3
 _VARYING = re.compile(r"\d+")
 
 
@@ -68,15 +69,20 @@ def look_at_files(card: Card, public: Path, answers: Path, evidence: Evidence | 
     return Look("files beside the tables", scope, strongest_by_place(found))
 
 
-def _unpack(files: Iterable[Item]) -> tuple[list[Item], list[Finding]]:
+def _unpack(files: Iterable[Item], depth: int = _DEPTH) -> tuple[list[Item], list[Finding]]:
+    """Return files and what is packed in them, and what could not be looked into."""
     items: list[Item] = []
     findings: list[Finding] = []
     for item in files:
         items.append(item)
         try:
-            items += members_of(item)
+            members = members_of(item) if depth else []
         except SealedError as error:
             findings.append(_sealed(item, error))
+            continue
+        inner = _unpack(members, depth - 1) if members else ([], [])
+        items += inner[0]
+        findings += inner[1]
     return items, findings
 
 

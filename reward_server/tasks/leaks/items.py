@@ -1,7 +1,7 @@
 """The files of a public folder and what is packed in them, each opened only as far as allowed.
 
-An archive is looked into to a depth of three; a member that unpacks to far more than it should
-is refused unread and said to be so.
+A member of an archive that unpacks to far more than it should is refused unread and said to
+be so.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ if TYPE_CHECKING:
 MOST_FILES = 200_000
 MOST_MEMBERS = 50_000
 MOST_UNPACKED_BYTES = 64 << 20
-_DEPTH = 3
 _LETTERS = re.compile(rb"[A-Za-z0-9+/]{8}")
 _HEXADECIMAL = re.compile(rb"[0-9a-fA-F]+")
 _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 IMAGES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp"})
 _SEALED = (b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd")
-Broken = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, tarfile.TarError,
+_BROKEN = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, tarfile.TarError,
           zipfile.BadZipFile, NotImplementedError, RuntimeError)  # fmt: skip
 
 
@@ -85,8 +84,8 @@ class SealedError(Exception):
     """An archive that cannot or must not be unpacked; the text says why."""
 
 
-def members_of(item: Item, depth: int = _DEPTH) -> Iterator[Item]:
-    """Yield what is packed in an archive, and in archives within it; nothing for other files.
+def members_of(item: Item) -> list[Item]:
+    """Return what is packed in an archive; nothing for other files.
 
     Raises:
         SealedError: when it cannot be unpacked, or unpacks to far too much.
@@ -96,11 +95,8 @@ def members_of(item: Item, depth: int = _DEPTH) -> Iterator[Item]:
         message = "an archive of a form that is not looked into"
         raise SealedError(message)
     try:
-        for member in _members(item, start):
-            yield member
-            if depth > 1:
-                yield from members_of(member, depth - 1)
-    except Broken as error:
+        return list(_members(item, start))
+    except _BROKEN as error:
         message = "an archive that cannot be read"
         raise SealedError(message) from error
 

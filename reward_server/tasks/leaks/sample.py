@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reward_server.tasks.base import Card
 
 _SHUFFLES = 12
-_SPREADS = 12.0
+_SPREADS = 8.0
 _NAME = "sample submission"
 
 

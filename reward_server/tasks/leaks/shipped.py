@@ -6,7 +6,6 @@ Compiled code and Python files are not read, nor are formats that need a library
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import re
@@ -36,6 +35,7 @@ _FEW_VALUES = 8
 _RUN = 8
 _STEP = 4
 _FIELDS = re.compile(r"[,;\t ]+")
+_DIGIT = re.compile(r"\d")
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 Rows = list[list[str]]
@@ -82,9 +82,9 @@ def index_environment(environment: Path) -> Shipped:
         if path.suffix.lower() in _IMAGES:
             images.add(hashlib.sha256(path.read_bytes()).hexdigest())
             continue
-        rows = read_rows(path)
-        texts |= {hash(text) for row in rows for text in long_texts(row)}
-        fitting = _fitting(rows)
+        lines = _read_lines(path)
+        texts |= {hash(text) for line in lines for text in long_texts((line, *line.split(",")))}
+        fitting = _fitting(_from_lines(lines) if lines else read_rows(path))
         runs |= {run for row in fitting for run in runs_of(row, _STEP)}
         for number, values in enumerate(zip(*fitting, strict=True)):
             distinct = set(values)
@@ -141,23 +141,33 @@ def plain_text(text: str) -> str:
 def long_texts(fields: Iterable[str]) -> Iterator[str]:
     """Yield the texts among fields that are long enough to be told from others."""
     for field in fields:
-        if len(field) >= _LONG_TEXT and " " in field:
+        if len(field) >= _LONG_TEXT and " " in field and not _DIGIT.search(field, 0, _LONG_TEXT):
             yield plain_text(field)
 
 
 def read_rows(path: Path) -> Rows:
     """Return the rows of a data file as fields; nothing when it cannot be read."""
+    if path.suffix not in _ARRAYS:
+        return _from_lines(_read_lines(path))
+    try:
+        return _from_arrays(path.read_bytes())
+    except (OSError, ValueError, EOFError):
+        return []
+
+
+def _read_lines(path: Path) -> list[str]:
+    if path.suffix in _ARRAYS:
+        return []
     try:
         data = path.read_bytes()
         if path.suffix == ".gz":
             data = zlib.decompressobj(wbits=31).decompress(data, _MOST_FILE_BYTES)
-        if path.suffix in _ARRAYS:
-            return _from_arrays(data)
-    except (OSError, ValueError, EOFError, zlib.error, gzip.BadGzipFile):
+    except (OSError, zlib.error):
         return []
-    lines = data.decode("utf-8", errors="replace").splitlines()
-    if '"' in data[:20_000].decode("latin-1") and path.suffixes[:1] == [".csv"]:
-        lines = [line.replace('"', "") for line in lines]
+    return data.decode("utf-8", errors="replace").splitlines()
+
+
+def _from_lines(lines: list[str]) -> Rows:
     return [_split(line) for line in lines]
 
 

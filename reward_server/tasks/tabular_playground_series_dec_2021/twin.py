@@ -69,11 +69,11 @@ class _Signal:
         soils = rng.permutation(np.geomspace(0.004, 0.15, len(SOILS)))
         soils[np.isin(SOILS, EMPTY_SOILS)] = 0.0
         self.flag_shares = np.array([*rng.permutation(_AREA_SHARES), *soils])
-        self.flag_worth = rng.normal(scale=0.7, size=(len(AREAS) + len(SOILS), kinds))
+        self.flag_worth = rng.uniform(-0.75, 0.75, (len(AREAS) + len(SOILS), kinds))
         opposed = [0.0, np.pi, *rng.uniform(0, 2 * np.pi, kinds - 2)]
         self.bands = rng.uniform(0, 2 * np.pi) + np.array(opposed)
         self.compass = rng.uniform(0, 2 * np.pi) + np.array(opposed)
-        self.slopes = rng.normal(scale=0.3, size=(len(RANGES), kinds))
+        self.slopes = rng.uniform(-0.55, 0.55, (len(RANGES), kinds))
         self.base = np.zeros(kinds)
         self._calibrate(self.patches(rng, _SAMPLE_ROWS), rows)
 
