@@ -17,18 +17,24 @@ import pytest
 from leak_plants import SUITE, beds
 from leak_tasks import FOLDERS, MADE_UP, PIZZA, PLANTS, SPOOKY, Prepared, make
 from PIL import Image
+from typer.testing import CliRunner
 
+from reward_server.cli_tasks import tasks_app
+from reward_server.tasks.folders import read_card
 from reward_server.tasks.leaks import items, look_for_leaks
 from reward_server.tasks.leaks.bundled import look_at_bundled
 from reward_server.tasks.leaks.columns import Side, find_in_ids, find_in_table
 from reward_server.tasks.leaks.report import Finding, Kind, Look, Report, Severity
 from reward_server.tasks.leaks.sample import look_at_sample
 from reward_server.tasks.leaks.strength import Labels, standardised_ranks
+from reward_server.tasks.manifest import digest_files, read_manifest, record_files, write_manifest
+from reward_server.tasks.preparation import prepare_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from click.testing import Result
     from leak_plants import Plant
 
     Copies = Callable[[str], Prepared]
@@ -245,3 +251,27 @@ def test_a_report_says_what_was_looked_at_and_what_to_do() -> None:
     content = json.loads(json.dumps(Report("some-task", looks).as_json()))
     assert content["ok"] is False
     assert content["looks"][1]["findings"][0]["severity"] == "leak"
+
+
+def test_the_command_line_looks_at_all_prepared_tasks_and_fails_on_a_leak(tmp_path: Path) -> None:
+    def check(*words: str) -> Result:
+        return CliRunner().invoke(tasks_app, ["check", *words, "--data-dir", str(tmp_path)])
+
+    prepare_task(FOLDERS[SPOOKY], tmp_path)
+    clean = check()
+    assert (clean.exit_code, clean.stdout.splitlines()[0]) == (0, f"{SPOOKY}: ok")
+    for name in ("checksums", "columns", "overlap", "files beside", "sample", "sandbox ships"):
+        assert name in clean.stdout
+    data = Prepared(read_card(FOLDERS[SPOOKY]), tmp_path / SPOOKY / "prepared")
+    data.write("test.csv", data.test.assign(shelf=data.label))
+    damaged = check(SPOOKY)
+    assert (damaged.exit_code, "has changed" in damaged.stdout) == (1, True)
+    files = record_files(data.root)
+    manifest = read_manifest(data.root)
+    changed = dataclasses.replace(manifest, files=files, data_digest=digest_files(files))
+    write_manifest(data.root, changed)
+    leaking = check(SPOOKY, "--json")
+    assert leaking.exit_code == 1
+    looks = json.loads(leaking.stdout)[0]["looks"]
+    places = {finding["place"] for look in looks for finding in look["findings"]}
+    assert "test.csv:shelf" in places
