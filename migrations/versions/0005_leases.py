@@ -30,6 +30,12 @@ def upgrade() -> None:
         postgresql_where=sa.text("state = 'queued'"),
     )
     op.create_index(
+        "ix_jobs_served",
+        "jobs",
+        ["run_id", "started_at"],
+        postgresql_where=sa.text("started_at IS NOT NULL"),
+    )
+    op.create_index(
         "ix_jobs_leased", "jobs", ["lease_until"], postgresql_where=sa.text("state = 'running'")
     )
     op.create_index(
@@ -47,6 +53,7 @@ def downgrade() -> None:
     op.execute("DROP FUNCTION tell_jobs")
     op.drop_index(op.f("ix_solutions_program_digest_run_id"), table_name="solutions")
     op.drop_index("ix_jobs_leased", table_name="jobs")
+    op.drop_index("ix_jobs_served", table_name="jobs")
     op.drop_index("ix_jobs_waiting", table_name="jobs")
     op.create_index(
         "ix_jobs_unfinished",

@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 _IDLE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.5
+_GRACE_SECONDS = 0.1
 # A grader that failed would fail again on the same file, after another whole run of the program.
 _MAY_PASS = frozenset(
     {ErrorKind.SANDBOX_LOST, ErrorKind.SANDBOX_UNAVAILABLE, ErrorKind.WORKER_LOST}
@@ -84,6 +85,7 @@ class Worker:
         self._overheard: set[UUID] = set()
         self._reserved = 0
         self._is_draining = False
+        self._more_may_wait = True
         self._wake = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._loops: list[asyncio.Task[None]] = []
@@ -130,7 +132,8 @@ class Worker:
         return self.terms.slots + self.terms.ahead - len(self._running) - self._reserved
 
     def wake(self) -> None:
-        """Look for jobs now."""
+        """Look for jobs now, or else as soon as there is a place for one."""
+        self._more_may_wait = True
         self._wake.set()
 
     def reserve(self) -> bool:
@@ -164,16 +167,18 @@ class Worker:
 
         Where the database does not answer, the next sign of life will tell.
         """
-        if job_id in self._running:
-            with suppress(InfrastructureError):
-                await self._hold([job_id])
-        else:
+        if job_id not in self._running:
             self._overheard.add(job_id)
+            return
+        await asyncio.sleep(_GRACE_SECONDS)  # most ends are this worker's own doing
+        with suppress(InfrastructureError):
+            await self._hold([job_id])
 
     def _forget(self, job: Claimed) -> None:
         if self._running.get(job.job_id, (None,))[0] == job.attempt:
             del self._running[job.job_id]
-        self.wake()
+        if self._more_may_wait:
+            self._wake.set()
 
     async def _keep_claiming(self) -> None:
         while True:
@@ -188,11 +193,13 @@ class Worker:
         while (free := self.free) > 0:
             if not self._reserved:
                 self._overheard.clear()
+            self._more_may_wait = False
             jobs = await self._queue.claim(self.claim, free, self._registry.prepared_ids())
             for job in jobs:
                 self.start(job)
             if len(jobs) < free:
                 break
+            self._more_may_wait = True
         await self._foresight.look(self._queue)
 
     async def _keep_holding(self) -> None:

@@ -14,8 +14,9 @@ _SUBMISSION = (
     "task_id, completion, code, run_id, step, sample_id, parent_id, prompt_kind, wall_seconds"
 )
 
-# Runs take turns: a run that has few jobs under way goes before one that has many. The runs that
-# wait are found by jumping through the index, so that a long queue costs no more than a short one.
+# Runs take turns: a run that has few jobs under way goes before one that has many, and among equals
+# the one that was served longest ago. The runs that wait are found by jumping through the index, so
+# that a long queue costs no more than a short one.
 CLAIM = text(f"""
     WITH RECURSIVE waiting (run_id) AS (
         (SELECT run_id FROM jobs WHERE state = 'queued' ORDER BY run_id LIMIT 1)
@@ -26,7 +27,7 @@ CLAIM = text(f"""
     ), held AS (
         SELECT run_id, count(*) AS jobs FROM jobs WHERE state = 'running' GROUP BY run_id
     ), ranked AS (
-        SELECT head.id, head.priority, head.created_at,
+        SELECT head.id, head.priority, head.created_at, served.started_at AS served_at,
             COALESCE(held.jobs, 0) + row_number() OVER (
                 PARTITION BY waiting.run_id ORDER BY head.priority DESC, head.created_at, head.id
             ) AS turn
@@ -35,12 +36,17 @@ CLAIM = text(f"""
             WHERE state = 'queued' AND jobs.run_id = waiting.run_id AND not_before <= now()
                 AND task_id = ANY (:task_ids)
             ORDER BY priority DESC, created_at, id LIMIT :most + 16
-        ) AS head
+        ) AS head LEFT JOIN LATERAL (
+            SELECT started_at FROM jobs
+            WHERE jobs.run_id = waiting.run_id AND started_at IS NOT NULL
+            ORDER BY started_at DESC LIMIT 1
+        ) AS served ON true
         WHERE waiting.run_id IS NOT NULL
     ), chosen AS (
         SELECT jobs.id FROM ranked JOIN jobs ON jobs.id = ranked.id
         WHERE jobs.state = 'queued'
-        ORDER BY ranked.priority DESC, ranked.turn, ranked.created_at, ranked.id
+        ORDER BY ranked.priority DESC, ranked.turn, ranked.served_at NULLS FIRST,
+            ranked.created_at, ranked.id
         LIMIT :most FOR UPDATE OF jobs SKIP LOCKED
     )
     UPDATE jobs SET state = 'running', worker = :worker, lease_until = {_LEASE},

@@ -105,6 +105,12 @@ Index(
     jobs.c.id,
     postgresql_where=jobs.c.state == "queued",
 )
+Index(
+    "ix_jobs_served",
+    jobs.c.run_id,
+    jobs.c.started_at,
+    postgresql_where=jobs.c.started_at.is_not(None),
+)
 Index("ix_jobs_leased", jobs.c.lease_until, postgresql_where=jobs.c.state == "running")
 
 _TELL = DDL(  # type: ignore[no-untyped-call]

@@ -82,6 +82,18 @@ async def test_runs_take_turns_however_much_one_has_sent(store: Store, queue: Qu
     assert order[6:] == ["large", "large"]
 
 
+async def test_runs_take_turns_where_there_is_one_slot_for_all(store: Store, queue: Queue) -> None:
+    for run, count in (("large", 20), ("small", 3)):
+        for _ in range(count):
+            await add(store, run)
+    order = []
+    for _ in range(8):
+        (job,) = await take(queue)
+        await store.record(job.job_id, job.attempt, verdict())
+        order.append(job.submission.run_id)
+    assert order == ["large", "small"] * 3 + ["large"] * 2
+
+
 async def test_a_batch_of_claims_is_fair_as_well(store: Store, queue: Queue) -> None:
     for run, count in (("a", 20), ("b", 2), ("c", 20)):
         for _ in range(count):
