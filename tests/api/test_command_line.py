@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 from typing import TYPE_CHECKING
@@ -104,7 +105,9 @@ def test_every_case_folder_is_a_line_of_json() -> None:
     for line in lines:
         assert sorted(line) == ["path", "score", "valid"]
         expected = json.loads((VECTORS / line["path"] / "expected.json").read_text())
-        assert line["valid"] == (expected["outcome"] == "score"), line
+        is_taken = expected["report"]["submission_exists"]
+        is_number = math.isfinite(float(expected.get("raw_score", "nan")))
+        assert line["valid"] == (is_taken and is_number), line
 
 
 def test_preparing_needs_a_source(tmp_path: Path) -> None:
