@@ -96,10 +96,14 @@ def _same_runs(plain: dict[str, list[str]], shipped: Shipped) -> float:
     """Return the share of rows of which a run of fields is shipped, and not by chance."""
     columns = list(plain.values())
     same, by_chance = (
-        float(np.mean([any(run in shipped.runs for run in runs_of(list(row))) for row in rows]))
-        for rows in (zip(*columns, strict=True), zip(*_mixed(columns), strict=True))
+        np.array([_held_runs(list(row), shipped) for row in zip(*part, strict=True)])
+        for part in (columns, _mixed(columns))
     )
-    return same if same > 3 * by_chance else 0.0
+    return float(np.mean(same > 0)) if same.mean() > 3 * by_chance.mean() else 0.0
+
+
+def _held_runs(row: list[str], shipped: Shipped) -> int:
+    return sum(run in shipped.runs for run in runs_of(row))
 
 
 def _mixed(columns: list[list[str]]) -> list[list[str]]:

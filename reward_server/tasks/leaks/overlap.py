@@ -38,6 +38,7 @@ _LONG_TEXT = 25
 _MOST_TEXTS = 20_000
 _MOST_COMPARED = 2_000
 _MANY_LETTERS = 50
+_SPACES = re.compile(r"\s+")
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
@@ -148,12 +149,17 @@ def _stream(path: Path, names: list[str]) -> Iterator[str]:
         places = [header.index(name) for name in names]
         for row in lines:
             if len(row) == len(header):
-                yield "\0".join([" ".join(row[place].lower().split()) for place in places])
+                yield _loose([row[place] for place in places])
 
 
 def _rows(table: pd.DataFrame, names: list[str]) -> Iterator[str]:
     for row in zip(*(table[name].tolist() for name in names), strict=True):
-        yield "\0".join([" ".join(value.lower().split()) for value in row])
+        yield _loose(row)
+
+
+def _loose(fields: Sequence[str]) -> str:
+    """Return a row without regard to capitals and spaces."""
+    return _SPACES.sub("", "\0".join(fields).lower())
 
 
 def _plain(

@@ -35,6 +35,7 @@ _FEW_VALUES = 8
 _RUN = 8
 _STEP = 4
 _FIELDS = re.compile(r"[,;\t ]+")
+_EXPONENT = re.compile(r"-?\d(\.\d+)?e[+-]\d\d")
 _DIGIT = re.compile(r"\d")
 _NOT_WORDS = re.compile(r"[\W_]+")
 
@@ -85,7 +86,8 @@ def index_environment(environment: Path) -> Shipped:
         lines = _read_lines(path)
         texts |= {hash(text) for line in lines for text in long_texts((line, *line.split(",")))}
         fitting = _fitting(_from_lines(lines) if lines else read_rows(path))
-        runs |= {run for row in fitting for run in runs_of(row, _STEP)}
+        if fitting and len(fitting[0]) >= _RUN:
+            runs |= {run for row in fitting for run in runs_of(row, _STEP)}
         for number, values in enumerate(zip(*fitting, strict=True)):
             distinct = set(values)
             if is_fine(distinct):
@@ -107,12 +109,15 @@ def index_environment(environment: Path) -> Shipped:
     )
 
 
+@lru_cache(maxsize=1 << 17)
 def plain_value(value: str) -> str:
     """Return a value so that equal numbers are equal texts."""
     text = value.strip().strip("\"'").lower()
     if text[:1] == "+":
         text = text[1:]
-    if "." in text and "e" not in text:
+    if _EXPONENT.fullmatch(text):
+        text = f"{float(text):.12f}"
+    if "." in text:
         text = text.rstrip("0").rstrip(".")
     return text[1:] if text.startswith("0.") else text.replace("-0.", "-.", 1)
 
