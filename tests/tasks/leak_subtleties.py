@@ -142,6 +142,11 @@ def _(data: Prepared) -> None:
     new_ids(data, [f"{RNG(n).integers(16**6):06x}{start:03x}" for n, start in enumerate(starts)])
 
 
+@plant("texts in the order of their letters", TWEETS, "test.csv:textID")
+def _(data: Prepared) -> None:
+    data.write("test.csv", data.test.iloc[np.argsort(data.label)])
+
+
 @plant("some texts in the sample", TWEETS, "sample_submission.csv:selected_text")
 def _(data: Prepared) -> None:
     sample = data.read("sample_submission.csv")
