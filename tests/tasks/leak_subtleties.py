@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from leak_plants import RNG, column, content, flipped, for_images, new_ids, plant, private
+from leak_files import for_images, private
+from leak_plants import RNG, column, content, flipped, new_ids, plant
 from leak_tasks import LEAVES, NOMAD, PIZZA, PLANTS, SPOOKY, TWEETS, Prepared
 from PIL import Image
 
