@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from leak_plants import RNG, column, content, flipped, for_images, new_ids, plant, private
+from leak_files import for_images, private
+from leak_plants import RNG, column, content, flipped, new_ids, plant
 from leak_tasks import LEAVES, NOMAD, PIZZA, PLANTS, SPOOKY, TWEETS, Prepared
 from PIL import Image
 
@@ -140,6 +141,11 @@ def _(data: Prepared) -> None:
 def _(data: Prepared) -> None:
     starts = [text.find(part) for text, part in zip(data.test["text"], data.label, strict=True)]
     new_ids(data, [f"{RNG(n).integers(16**6):06x}{start:03x}" for n, start in enumerate(starts)])
+
+
+@plant("texts in the order of their letters", TWEETS, "test.csv:textID")
+def _(data: Prepared) -> None:
+    data.write("test.csv", data.test.iloc[np.argsort(data.label)])
 
 
 @plant("some texts in the sample", TWEETS, "sample_submission.csv:selected_text")

@@ -10,7 +10,8 @@ import zlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-import leak_subtleties  # noqa: F401 -- adds its plants to the suite
+import leak_files  # noqa: F401 -- adds its plants to the suite
+import leak_subtleties  # noqa: F401 -- as above
 import numpy as np
 import pandas as pd
 import pytest

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reward_server.tasks.base import TargetKind
 from reward_server.tasks.leaks.columns import association_of, find_in_ids, tell
 from reward_server.tasks.leaks.differences import lag, trend
 from reward_server.tasks.leaks.report import Finding, Kind, Look, Severity, strongest_by_place
-from reward_server.tasks.leaks.strength import from_train_neighbours
+from reward_server.tasks.leaks.strength import (
+    Labels,
+    from_train_neighbours,
+    standardised_ranks,
+)
 from reward_server.tasks.leaks.tables import read_column
 from reward_server.tasks.leaks.views import View, views_of_ids
 
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
 
     from reward_server.tasks.leaks.columns import Found
     from reward_server.tasks.leaks.evidence import Evidence
-    from reward_server.tasks.leaks.strength import Labels, Strength
+    from reward_server.tasks.leaks.strength import Codes, Strength
 
 _MOST_ROWS = 50_000
 _MOST_LETTERS = 40
@@ -34,7 +39,7 @@ def look_at_order(evidence: Evidence) -> Look:
     place = f"{target.test_file}:{target.id_column}"
     ids, rows = list(evidence.ids[:_MOST_ROWS]), np.arange(min(len(evidence.ids), _MOST_ROWS))
     labels = evidence.labels_of(rows)
-    found: list[Found] = list(_find_in_order(place, labels))
+    found: list[Found] = list(_find_in_order(place, (*labels, *_alphabetical(evidence, rows))))
     if max(map(len, ids), default=0) <= _MOST_LETTERS:
         found += [*_find_trend_of_ids(place, ids, labels), *_find_beside_train(place, evidence)]
         found += find_in_ids(place, ids, labels)
@@ -42,6 +47,14 @@ def look_at_order(evidence: Evidence) -> Look:
     part = "" if len(evidence.ids) <= _MOST_ROWS else f", the first {_MOST_ROWS} only"
     scope = f"{len(evidence.ids)} ids and places{part}"
     return Look("ids and order of rows", scope, strongest_by_place(found))
+
+
+def _alphabetical(evidence: Evidence, rows: Codes) -> Iterator[Labels]:
+    """Yield the place of each text that is asked for in the order of their letters."""
+    if evidence.target.kind is TargetKind.TEXT:
+        texts = evidence.truth[evidence.target.columns[0]].to_numpy(dtype=str)[rows]
+        places = np.unique(texts, return_inverse=True)[1].astype(np.float64)
+        yield Labels("text", standardised_ranks(places))
 
 
 def _find_in_sample(place: str, evidence: Evidence) -> Iterator[Found]:
