@@ -208,7 +208,7 @@ def prepared(data_dir: Path, sample_score: float | None = None) -> Path:
     folder = data_dir / SPOOKY_ID / "prepared"
     folder.mkdir(parents=True)
     created = datetime.now(UTC)
-    manifest = Manifest(1, SPOOKY_ID, Source.RAW, created, "digest", {}, sample_score)
+    manifest = Manifest(1, SPOOKY_ID, Source.RAW, created, "digest", {}, sample_score=sample_score)
     write_manifest(folder, manifest)
     return folder.parent
 

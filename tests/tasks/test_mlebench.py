@@ -66,7 +66,8 @@ def test_a_competition_with_data_is_a_task(package: Path, data_dir: Path) -> Non
     assert card.public_files == ("sample_submission.csv", "train.csv")
     assert card.sample_submission == "sample_submission.csv"
     assert task.source is Source.RAW
-    assert task.leaderboard == package / "competitions" / made.FRUIT / "leaderboard.csv"
+    assert task.board is not None
+    assert task.board.is_exact
     assert task.public == data_dir / made.FRUIT / "prepared" / "public"
     assert f"/workdir/{made.FRUIT}/prepared/public" in task.description
     assert "Its own words." in task.description
@@ -133,7 +134,7 @@ def test_a_direction_that_is_given_counts(package: Path, data_dir: Path, tmp_pat
     registry = open_registry(package, data_dir, read_directions(file))
     for task_id in (made.POINTED, made.FRUIT):
         assert registry.get(task_id).card.higher_is_better is False
-    assert registry.get(made.POINTED).leaderboard is None
+    assert registry.get(made.POINTED).board is None
 
 
 @pytest.mark.parametrize("text", ['some-id = "up"', "some-id = true", "some-id = ["])
