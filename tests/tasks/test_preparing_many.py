@@ -57,7 +57,7 @@ def start(data: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def run(data: Path, *arguments: str, status: int = 0) -> str:
     with start(data, *arguments) as process:
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=600)
     assert process.returncode == status, said
     return said
 
