@@ -45,14 +45,19 @@ def append(file: Path, text: str) -> None:
 
 def start(data: Path, *arguments: str) -> subprocess.Popen[str]:
     tasks = f'["{data.parent / "tasks"}"]'
-    return subprocess.Popen(
-        [COMMAND, "tasks", "prepare", *arguments, "--data-dir", data],
-        env={**os.environ, "REWARD_SERVER_TASK_FOLDERS": tasks, "COLUMNS": "300"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    # A shell's background jobs ignore interrupts and pass that on; a handler is not passed on.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [COMMAND, "tasks", "prepare", *arguments, "--data-dir", data],
+            env={**os.environ, "REWARD_SERVER_TASK_FOLDERS": tasks, "COLUMNS": "300"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def run(data: Path, *arguments: str, status: int = 0) -> str:
