@@ -21,8 +21,11 @@ class Bounds:
 
 
 def budget_seconds(bounds: Bounds, wall_seconds: float) -> float:
-    """Return the time a job has over all its attempts, once the first has begun."""
-    wall = min(wall_seconds, bounds.wall_seconds)
+    """Return the time a job has over all its attempts, once the first has begun.
+
+    A job that was borrowed ahead of time may have to wait for the longest program there is.
+    """
+    wall = min(wall_seconds, bounds.wall_seconds) + bounds.wall_seconds
     attempt = bounds.instrument_seconds + _BOOT_SECONDS + wall + bounds.grade_seconds
     return bounds.max_attempts * (attempt + bounds.lease_seconds)
 
