@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 import uuid
@@ -309,3 +310,24 @@ def test_a_process_that_was_frozen_as_a_whole_goes_on_where_it_was(
             assert desk.answer(job_id)["attempt"] == 1
     finally:
         stop_server(process)
+
+
+def test_jobs_go_on_when_the_embedded_database_is_killed(cluster: Cluster) -> None:
+    _, desk = cluster.server()
+    cluster.workers(1)
+    job_id = desk.submit(nap("2.456"), run_id="reborn")
+    cluster.holder("2.456")
+    file = cluster.data_dir / "postgres" / "data" / "postmaster.pid"
+    postmaster = int(file.read_text().split()[0])
+    os.kill(postmaster, signal.SIGKILL)
+    wait_until(lambda: desk.http.get("/readyz").status_code == 200 and read_pid(file) != postmaster)
+    assert desk.answer(job_id)["stdout_tail"] == "through\n"
+    assert [line["job_id"] for line in desk.solutions("reborn")] == [job_id]
+    assert desk.answer(desk.submit("print(1)"))["stdout_tail"] == "1\n"
+
+
+def read_pid(file: Path) -> int | None:
+    try:
+        return int(file.read_text().split()[0])
+    except (FileNotFoundError, IndexError):
+        return None

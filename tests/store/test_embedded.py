@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from reward_server.errors import SetupError
 from reward_server.store import placement
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine
+from tests.conftest import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -235,3 +237,45 @@ def test_an_ordinary_user_runs_it_as_himself(data_dir: Path) -> None:
     with embedded_postgres(data_dir) as url:
         assert ask(url, "SELECT 1") == [1]
     assert (data_dir / "postgres" / "data").stat().st_uid == _ORDINARY
+
+
+def test_a_postgres_that_is_killed_is_started_again_in_its_place(data_dir: Path) -> None:
+    with embedded_postgres(data_dir) as url, embedded_postgres(data_dir):
+        ask(url, "CREATE TABLE kept AS SELECT 42 AS value")
+        for _ in range(2):
+            victim = postmaster_pid(data_dir)
+            os.kill(victim, signal.SIGKILL)
+            wait_until(partial(has_another, data_dir, victim))
+            assert ask(url, "SELECT value FROM kept") == [42]
+    assert not pid_file(data_dir).exists()
+
+
+def test_it_is_started_again_when_there_is_room_for_it(data_dir: Path) -> None:
+    settings = data_dir / "postgres" / "data" / "postgresql.conf"
+    with embedded_postgres(data_dir) as url:
+        victim, content = postmaster_pid(data_dir), settings.read_text()
+        settings.write_text("no such setting")
+        os.kill(victim, signal.SIGKILL)
+        log = data_dir / "postgres" / "log"
+        wait_until(lambda: log.exists() and "syntax error" in log.read_text())
+        settings.write_text(content)
+        wait_until(lambda: has_another(data_dir, victim))
+        assert ask(url, "SELECT 1") == [1]
+
+
+def test_one_that_was_started_out_of_sight_is_left_alone(data_dir: Path) -> None:
+    origin = data_dir / "postgres" / "started-in"
+    with embedded_postgres(data_dir):
+        here = origin.read_text()
+        origin.write_text("another machine")
+        os.kill(postmaster_pid(data_dir), signal.SIGKILL)
+        with pytest.raises(SetupError, match="cannot see"), embedded_postgres(data_dir):
+            pass
+        origin.write_text(here)
+        with embedded_postgres(data_dir) as url:
+            assert ask(url, "SELECT 1") == [1]
+
+
+def has_another(data_dir: Path, before: int) -> bool:
+    lines = pid_file(data_dir).read_text().splitlines() if pid_file(data_dir).exists() else []
+    return len(lines) > 7 and int(lines[0]) != before and lines[7].strip() == "ready"
