@@ -61,7 +61,8 @@ class DockerSettings(_Part):
     """Boxes made by a container engine.
 
     `host_data_dir` is where the engine finds `data_dir`, for a server that is itself in a
-    container; `gpus` are the device identities that are shared out among the slots.
+    container; `gpus` are the device identities that are shared out among the slots, of which there
+    are no more than devices.
     """
 
     kind: Literal["docker"]
@@ -73,6 +74,16 @@ class DockerSettings(_Part):
     first_uid: Annotated[int, Field(ge=1000, le=2_000_000_000)] = 61_000
     gpus: tuple[str, ...] = ()
     warm: bool = True
+
+    @model_validator(mode="after")
+    def _check_gpus(self) -> Self:
+        if len(set(self.gpus)) < len(self.gpus):
+            message = "gpus names a device twice"
+            raise ValueError(message)
+        if self.gpus and self.slots is not None and self.slots > len(self.gpus):
+            message = "slots is above the number of gpus: a program would have none"
+            raise ValueError(message)
+        return self
 
 
 def _kind_of(part: object) -> object:
@@ -273,7 +284,9 @@ class Settings(BaseSettings):
     @property
     def slots(self) -> int:
         """Return how many programs run at once: one per core unless set."""
-        return self.sandbox.slots or len(os.sched_getaffinity(0))
+        gpus = self.sandbox.gpus if isinstance(self.sandbox, DockerSettings) else ()
+        cores = len(os.sched_getaffinity(0))
+        return self.sandbox.slots or min(cores, len(gpus) or cores)
 
     @property
     def memory_budget(self) -> int:

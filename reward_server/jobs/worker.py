@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from uuid import UUID, uuid4
 
 from reward_server.errors import InfrastructureError, RequestError, SetupError, boundary
+from reward_server.jobs.breaker import Breaker
 from reward_server.model import ErrorKind
 from reward_server.pipeline import walk
 from reward_server.store.values import Claim
@@ -84,6 +85,7 @@ class Worker:
         # Ends that were told while a job was on its way here, before it was known as ours.
         self._overheard: set[UUID] = set()
         self._reserved = 0
+        self._breaker = Breaker()
         self._is_draining = False
         self._more_may_wait = True
         self._wake = asyncio.Event()
@@ -129,7 +131,8 @@ class Worker:
         """Return how many more jobs this worker may borrow."""
         if self._is_draining:
             return 0
-        return self.terms.slots + self.terms.ahead - len(self._running) - self._reserved
+        most = 1 if self._breaker.is_open else self.terms.slots + self.terms.ahead
+        return most - len(self._running) - self._reserved
 
     def wake(self) -> None:
         """Look for jobs now, or else as soon as there is a place for one."""
@@ -138,7 +141,7 @@ class Worker:
 
     def reserve(self) -> bool:
         """Keep a place for a job that is about to be accepted, if there is one."""
-        has_place = self.free > 0
+        has_place = self.free > 0 and not self._breaker.is_open
         self._reserved += has_place
         return has_place
 
@@ -185,6 +188,7 @@ class Worker:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_IDLE_SECONDS):
                     await self._wake.wait()
+            await asyncio.sleep(self._breaker.pause_seconds)
             self._wake.clear()
             with suppress(InfrastructureError):  # the store's own log has it
                 await self._claim_all()
@@ -230,6 +234,8 @@ class Worker:
         except InfrastructureError as error:
             await self._after_fault(job, error)
         else:
+            if answer.duration_seconds > 0 and answer.reused_from is None:
+                self._breaker.passed()
             self._meter.ended(answer)
             self._endings.tell(job.job_id)
             return answer
@@ -250,9 +256,18 @@ class Worker:
     async def _after_fault(self, job: Claimed, error: InfrastructureError) -> None:
         if error.kind is ErrorKind.CANCELLED:
             return
+        could_not_begin = error.kind is ErrorKind.SANDBOX_UNAVAILABLE
+        is_fault = not (could_not_begin and self._breaker.is_open)
+        if could_not_begin:
+            self._breaker.failed()
+        pause_seconds = self._breaker.pause_seconds or _PAUSE_SECONDS * job.attempt
         with suppress(InfrastructureError):  # the lease runs out, and somebody takes it up
             if error.kind in _MAY_PASS and await self._queue.retry(
-                job.job_id, job.attempt, self.terms.max_attempts, _PAUSE_SECONDS * job.attempt
+                job.job_id,
+                job.attempt,
+                self.terms.max_attempts,
+                pause_seconds,
+                is_fault=is_fault,
             ):
                 log.warning("job %s is tried again: %s", job.job_id, error.message)
                 return

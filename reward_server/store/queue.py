@@ -50,10 +50,20 @@ class Queue(Database):
         return {row.id: row.attempt for row in await self.rows(statements.HOLD, parameters)}
 
     async def retry(
-        self, job_id: UUID, attempt: int, max_attempts: int, pause_seconds: float
+        self,
+        job_id: UUID,
+        attempt: int,
+        max_attempts: int,
+        pause_seconds: float,
+        *,
+        is_fault: bool = True,
     ) -> bool:
-        """Let a job that we spoilt wait for another attempt; False when it has had enough."""
+        """Let a job wait for another attempt; False when it has had enough of them, or of time.
+
+        An attempt that could not even begin is no fault and is not counted.
+        """
         parameters = {
+            "fault": int(is_fault),
             "job_id": job_id,
             "attempt": attempt,
             "max_attempts": max_attempts,

@@ -70,10 +70,11 @@ HOLD = text(f"""
 """)  # noqa: S608
 
 RETRY = text(f"""
-    UPDATE jobs SET state = 'queued', attempt = attempt + 1, faults = faults + 1, {_BACK},
+    UPDATE jobs SET state = 'queued', attempt = attempt + 1, {_BACK},
+        faults = faults + CAST(:fault AS integer),
         not_before = now() + make_interval(secs => CAST(:pause_seconds AS double precision))
     WHERE id = :job_id AND attempt = :attempt AND state = 'running'
-        AND faults + 1 < :max_attempts AND now() < deadline_at
+        AND faults + CAST(:fault AS integer) < :max_attempts AND now() < deadline_at
     RETURNING id
 """)  # noqa: S608
 

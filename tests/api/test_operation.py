@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -21,7 +22,9 @@ from tests.conftest import (
     read_line,
     start_server,
     stop_server,
+    wait_until,
 )
+from tests.desk import Desk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,6 +209,28 @@ def test_a_program_whose_keeper_was_lost_is_run_again(own_dir: Path, tmp_path: P
         assert line["solution_id"] == answer["solution_id"]
         failing = {"task_id": TASK, "code": "raise SystemExit(1)"}
         assert httpx.post(f"{url}/score", json=failing, timeout=60).json()["attempt"] == 1
+    finally:
+        stop_server(process)
+
+
+def test_while_no_box_can_be_built_jobs_wait_and_none_is_lost(
+    own_dir: Path, tmp_path: Path
+) -> None:
+    settings = {"REWARD_SERVER_MAX_ATTEMPTS": "2", "REWARD_SERVER_SANDBOX__KIND": "bubblewrap"}
+    log = tmp_path / "log"
+    shared, public = (own_dir / TASK).resolve(), own_dir / TASK / "prepared" / "public"
+    (own_dir / TASK).unlink()
+    shutil.copytree(shared, own_dir / TASK)
+    process, url = start_server(own_dir, log, settings)
+    try:
+        with Desk(url, "", process.pid) as desk:
+            public.rename(own_dir / "elsewhere")
+            jobs = [desk.submit(f"print({n})") for n in range(5)]
+            wait_until(lambda: log.read_text().count("is tried again") >= 4)
+            assert {desk.get(job_id, 0).status_code for job_id in jobs} == {202}
+            (own_dir / "elsewhere").rename(public)
+            answers = [desk.answer(job_id) for job_id in jobs]
+        assert [answer["stdout_tail"] for answer in answers] == [f"{n}\n" for n in range(5)]
     finally:
         stop_server(process)
 

@@ -38,6 +38,11 @@ def test_docker_is_named_by_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().sandbox == expected
 
 
+def test_there_are_no_more_slots_than_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_all(monkeypatch, KIND="docker", GPUS='["0"]')
+    assert load_settings().slots == 1
+
+
 @pytest.mark.parametrize(
     "values",
     [
@@ -45,6 +50,8 @@ def test_docker_is_named_by_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
         {"KIND": "docker", "ENVIRONMENT": ".venv-sandbox"},
         {"KIND": "bubblewrap", "IMAGE": "mine"},
         {"KIND": "docker", "ENGINE": "tcp://127.0.0.1:2375"},
+        {"KIND": "docker", "GPUS": '["0"]', "SLOTS": "2"},
+        {"KIND": "docker", "GPUS": '["0", "0"]'},
     ],
 )
 def test_settings_of_another_sandbox_are_refused(
