@@ -331,3 +331,51 @@ def read_pid(file: Path) -> int | None:
         return int(file.read_text().split()[0])
     except (FileNotFoundError, IndexError):
         return None
+
+
+DIES_BEFORE_IT_WRITES = """
+import os
+from reward_server.store.queries import Store
+async def record(*_): os.kill(os.getpid(), 9)
+Store.record = record
+"""
+LIVES_AT_ANOTHER_TIME = """
+import time
+now, now_ns = time.time, time.time_ns
+time.time = lambda: now() + {shift}
+time.time_ns = lambda: now_ns() + {shift} * 10**9
+"""
+
+
+def changed(folder: Path, change: str) -> dict[str, str]:
+    """Return what makes a process begin with a change of its own."""
+    (folder / "sitecustomize.py").write_text(change)
+    return {"PYTHONPATH": str(folder)}
+
+
+def test_a_worker_that_dies_between_grading_and_writing_costs_one_attempt(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    _, desk = cluster.server()
+    cluster.workers(0)
+    victim = cluster.work(**changed(tmp_path, DIES_BEFORE_IT_WRITES))
+    job_id = desk.submit("print(1)", run_id="graded")
+    assert victim.wait(60) == -signal.SIGKILL
+    cluster.workers(1)
+    assert desk.answer(job_id)["attempt"] == 2
+    assert [line["job_id"] for line in desk.solutions("graded")] == [job_id]
+
+
+@pytest.mark.parametrize("shift", [-3600, 3600])
+def test_the_clock_of_a_worker_matters_to_nobody(
+    cluster: Cluster, tmp_path: Path, shift: int
+) -> None:
+    _, desk = cluster.server()
+    cluster.workers(0)
+    change = LIVES_AT_ANOTHER_TIME.format(shift=shift)
+    worker = cluster.work(**changed(tmp_path, change))
+    answer = desk.answer(desk.submit(nap("3.1")))
+    stop_server(worker)
+    assert (answer["attempt"], answer["stdout_tail"]) == (1, "through\n")
+    assert 3.1 <= answer["duration_seconds"] < 600
+    assert all(0 <= seconds < 600 for seconds in answer["timings"].values())

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+from importlib.resources import files
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from examples import add
 from sqlalchemy import make_url, text
 
@@ -28,7 +31,7 @@ _FACTS = {
         SELECT table_name, column_name, data_type, udt_name, is_nullable, column_default
         FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2""",
     "constraints": """
-        SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
+        SELECT conname, pg_get_constraintdef(oid), conrelid::regclass::text FROM pg_constraint
         WHERE connamespace = 'public'::regnamespace ORDER BY 1""",
     "indexes": """
         SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1""",
@@ -117,3 +120,55 @@ def test_every_usual_spelling_of_a_url_is_read(scheme: str) -> None:
 def test_another_url_is_refused_with_the_remedy(url: str) -> None:
     with pytest.raises(SetupError, match="postgresql://"):
         parse_database_url(url)
+
+
+# The first schema that leases were part of; older ones were never served beside a newer one.
+_FIRST_SHARED = "0005"
+
+
+def revisions() -> list[str]:
+    script = ScriptDirectory(str(files("migrations")))
+    return [revision.revision for revision in script.walk_revisions()][::-1]
+
+
+def hindrances(before: Facts, after: Facts) -> list[str]:
+    """Return what in a newer schema would stop a server that knows the older one."""
+    old = {row[:2]: row[2:] for row in before["columns"]}
+    new = {row[:2]: row[2:] for row in after["columns"]}
+    tables = {name for name, _ in old}
+    found = [f"{column} has changed" for column in old if new.get(column) != old[column]]
+    found += [
+        f"{column} must be given"
+        for column, (*_, is_nullable, default) in new.items()
+        if column not in old and column[0] in tables and is_nullable == "NO" and default is None
+    ]
+    known = {name for name, *_ in before["constraints"]}
+    return found + [
+        f"{name} is asked for"
+        for name, definition, table in after["constraints"]
+        if name not in known and table in tables and not str(definition).startswith("FOREIGN")
+    ]
+
+
+async def test_an_older_server_goes_on_while_a_newer_one_moves_in(empty: AsyncEngine) -> None:
+    every = revisions()
+    for before, after in pairwise(every[every.index(_FIRST_SHARED) :]):
+        await upgrade(empty, before)
+        older = await facts(empty)
+        await upgrade(empty, after)
+        assert hindrances(older, await facts(empty)) == [], after
+
+
+async def test_what_would_stop_an_older_server_is_found(empty: AsyncEngine) -> None:
+    await upgrade(empty, "0004")
+    older = await facts(empty)
+    await upgrade(empty, "0005")
+    found = hindrances(older, await facts(empty))
+    assert "ck_jobs_running_is_leased is asked for" in found
+    assert "('solutions', 'gone') has changed" in hindrances(
+        {**older, "columns": [*older["columns"], ("solutions", "gone", "text")]}, older
+    )
+    added = ("solutions", "wanted", "text", "text", "NO", None)
+    assert hindrances(older, {**older, "columns": [*older["columns"], added]}) == [
+        "('solutions', 'wanted') must be given"
+    ]
