@@ -28,7 +28,7 @@ from containers import Api, ahead, assert_kind, own_volumes, running_box, sleepi
 
 from reward_server.model import ErrorKind
 from reward_server.sandbox import docker as module
-from reward_server.sandbox import docker_box
+from reward_server.sandbox import docker_box, docker_engine
 from reward_server.sandbox.docker_engine import Engine, make_client
 from reward_server.sandbox.docker_posture import LABEL
 
@@ -222,7 +222,10 @@ def copy_image(url: str, image: str) -> None:
         subprocess.run(["docker", "load", "-q"], stdin=saved.stdout, env=os_env, check=True)  # noqa: S607
 
 
-async def test_an_engine_that_dies_is_our_fault(public_folder: Path) -> None:
+async def test_an_engine_that_hangs_or_dies_is_our_fault(
+    public_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docker_engine, "_CALL_SECONDS", 10)
     folder = Path(tempfile.mkdtemp(prefix="engine-"))  # not pytest's, which knows no mounts
     engine = start_engine(folder)
     url = f"unix://{folder}/docker.sock"
@@ -230,6 +233,13 @@ async def test_an_engine_that_dies_is_our_fault(public_folder: Path) -> None:
         await until_it_answers(folder)
         await asyncio.to_thread(copy_image, url, "reward-server-cpu")
         async with started(docker(1, FIRST_UID + 70, engine=url), public_folder) as bench:
+            engine.send_signal(signal.SIGSTOP)
+            hung = asyncio.create_task(bench.run(DONE))
+            await assert_kind(hung, ErrorKind.SANDBOX_UNAVAILABLE)
+            engine.send_signal(signal.SIGCONT)
+            slow = await bench.run(DONE)
+            assert slow.failure is None
+            assert slow.duration_seconds < 10
             mark = unique("engine")
             run = await sleeping(bench, mark)
             engine.kill()
