@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 
 def _migrate(connection: Connection) -> None:
-    context.configure(connection=connection, target_metadata=metadata)
+    context.configure(
+        connection=connection, target_metadata=metadata, transaction_per_migration=True
+    )
     with context.begin_transaction():
         context.run_migrations()
 
 
 async def _migrate_by_url() -> None:
     engine = make_engine(os.environ["DATABASE_URL"])
-    async with engine.begin() as connection:
+    async with engine.connect() as connection:
         await connection.run_sync(_migrate)
     await engine.dispose()
 

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import event, make_url, text
-from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from reward_server.errors import SetupError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
     from sqlalchemy import URL, Connection
     from sqlalchemy.ext.asyncio import AsyncEngine
 
+log = logging.getLogger(__name__)
+
 _UPGRADE_LOCK = 0x7265776172640001
+_LOCK = text(f"SELECT pg_try_advisory_lock({_UPGRADE_LOCK})")
+_UNLOCK = text(f"SELECT pg_advisory_unlock({_UPGRADE_LOCK})")
+_TURN_SECONDS = 0.1
+# Whoever waits for a whole table holds up all who come after.
+_IMPATIENT = text("SET lock_timeout = '1s'")
+_LOCK_NOT_AVAILABLE = "55P03"
+_STEP_SECONDS = 2.0
 _DRIVERS = ("postgres", "postgresql", "postgresql+asyncpg")
 
 
@@ -65,12 +79,15 @@ def _refuse_closed(connection: Any, _record: Any, _proxy: Any) -> None:  # noqa:
 
 
 async def upgrade(engine: AsyncEngine, revision: str = "head") -> None:
-    """Bring the schema to a revision in one transaction; concurrent starts take turns."""
+    """Bring the schema to a revision, step by step; concurrent starts take turns.
+
+    A step is one transaction, or makes one index without holding up anybody.
+    """
     await _migrate(engine, command.upgrade, revision)
 
 
 async def downgrade(engine: AsyncEngine, revision: str) -> None:
-    """Take the schema back to a revision in one transaction."""
+    """Take the schema back to a revision, step by step."""
     await _migrate(engine, command.downgrade, revision)
 
 
@@ -82,7 +99,36 @@ async def _migrate(engine: AsyncEngine, step: Any, revision: str) -> None:  # no
         config.attributes["connection"] = connection
         step(config, revision)
 
+    async with _turn(engine):
+        while not await _moves(engine, run):
+            log.warning("the schema waits for a table that is in use")
+            await asyncio.sleep(_STEP_SECONDS)
+
+
+async def _moves(engine: AsyncEngine, run: Callable[[Connection], None]) -> bool:
+    """Run the steps; False when a table was in use for so long that others would have to wait."""
     serial = engine.execution_options(isolation_level="READ COMMITTED")
-    async with serial.begin() as connection:
-        await connection.execute(text(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})"))
-        await connection.run_sync(run)
+    async with serial.connect() as connection:
+        await connection.execute(_IMPATIENT)
+        await connection.commit()
+        try:
+            await connection.run_sync(run)
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
+                raise
+            return False
+        finally:
+            await connection.invalidate()
+    return True
+
+
+@asynccontextmanager
+async def _turn(engine: AsyncEngine) -> AsyncIterator[None]:
+    """Wait for one's turn without a transaction: making an index waits for all of those."""
+    async with engine.connect() as connection:
+        while not (await connection.execute(_LOCK)).scalar_one():  # noqa: ASYNC110 - not ours to hear
+            await asyncio.sleep(_TURN_SECONDS)
+        try:
+            yield
+        finally:
+            await connection.execute(_UNLOCK)

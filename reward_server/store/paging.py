@@ -19,14 +19,15 @@ from sqlalchemy import select, tuple_
 
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
-from reward_server.store.rows import storable, to_summary
+from reward_server.store.rows import parse_parent_id, storable, to_summary
+from reward_server.store.search import matches
 from reward_server.store.tables import solutions
 from reward_server.store.values import Page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import Column, Row, Select
+    from sqlalchemy import Column, ColumnElement, Row, Select
 
     from reward_server.store.values import SolutionSummary
 
@@ -50,7 +51,18 @@ class SolutionFilter:
 
     task_id: str | None = None
     run_id: str | None = None
+    step: int | None = None
     valid: bool | None = None
+    prompt_kind: str | None = None
+    error_kind: str | None = None
+    program_digest: str | None = None
+    parent_id: str | None = None
+    data_digest: str | None = None
+    min_reward: float | None = None
+    max_reward: float | None = None
+    min_duration: float | None = None
+    max_duration: float | None = None
+    text: str | None = None
     order: Order = Order.REWARD
     limit: int = 50
     cursor: str | None = None
@@ -87,14 +99,36 @@ def to_page(rows: Sequence[Row[Any]], wanted: SolutionFilter) -> Page:
 
 
 def _filtered(wanted: SolutionFilter) -> Select[Any]:
-    query = select(*_SHOWN)
-    if wanted.task_id is not None:
-        query = query.where(solutions.c.task_id == storable(wanted.task_id))
-    if wanted.run_id is not None:
-        query = query.where(solutions.c.run_id == storable(wanted.run_id))
+    return select(*_SHOWN).where(*conditions(wanted))
+
+
+def conditions(wanted: SolutionFilter) -> list[ColumnElement[bool]]:
+    """Return what holds for the solutions that are wanted, whatever their order."""
+    columns = solutions.c
+    texts = ("task_id", "run_id", "prompt_kind", "error_kind", "program_digest", "data_digest")
+    found: list[ColumnElement[bool]] = [
+        columns[name] == storable(value)
+        for name in texts
+        if (value := getattr(wanted, name)) is not None
+    ]
+    if wanted.step is not None:
+        found.append(columns.step == wanted.step)
     if wanted.valid is not None:
-        query = query.where(solutions.c.valid.is_(wanted.valid))
-    return query
+        found.append(columns.valid.is_(wanted.valid))
+    if (parent := parse_parent_id(wanted.parent_id)) is not None:
+        found.append(columns.parent_id == parent)
+    found += _within(columns.reward, wanted.min_reward, wanted.max_reward)
+    found += _within(columns.duration_seconds, wanted.min_duration, wanted.max_duration)
+    if wanted.text is not None:
+        found.append(matches(wanted.text))
+    return found
+
+
+def _within(
+    column: Column[Any], least: float | None, most: float | None
+) -> list[ColumnElement[bool]]:
+    found = [] if least is None else [column >= least]
+    return found if most is None else [*found, column <= most]
 
 
 def _key(order: Order) -> Column[Any]:

@@ -35,7 +35,10 @@ from sqlalchemy import (
     event,
     false,
     func,
+    text,
 )
+
+from reward_server.store.search import WORDS
 
 metadata = MetaData(
     naming_convention={
@@ -213,6 +216,7 @@ solutions = Table(
     _finite("reward"),
     _finite("score"),
     _finite("duration_seconds"),
+    Index("ix_solutions_words", text(WORDS), postgresql_using="gin"),
 )
 
 Index(None, solutions.c.reward, solutions.c.id)
