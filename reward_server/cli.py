@@ -20,6 +20,12 @@ from reward_server import preflight
 from reward_server.api.app import create_app
 from reward_server.cli_lm import lm_app
 from reward_server.cli_rescore import rescore_command
+from reward_server.cli_solutions import (
+    export_command,
+    import_command,
+    lineage_command,
+    statistics_command,
+)
 from reward_server.cli_tasks import tasks_app
 from reward_server.errors import RewardServerError
 from reward_server.jobs.bounds import bound_seconds
@@ -43,6 +49,10 @@ app.add_typer(tasks_app, name="tasks")
 app.add_typer(lm_app, name="lm")
 app.add_typer(solutions_app, name="solutions")
 app.command("rescore")(rescore_command)
+solutions_app.command("export")(export_command)
+solutions_app.command("import")(import_command)
+solutions_app.command("statistics")(statistics_command)
+solutions_app.command("lineage")(lineage_command)
 
 out = Console()
 err = Console(stderr=True)

@@ -24,9 +24,11 @@ from reward_server.jobs.memory import Memory
 from reward_server.jobs.meter import Meter
 from reward_server.jobs.presence import find_dead, present
 from reward_server.jobs.recording import PatientRecorder
+from reward_server.jobs.retention import keep_forgetting
 from reward_server.jobs.worker import Terms, Worker
 from reward_server.pipeline import Rooms
 from reward_server.settings import LmSettings
+from reward_server.store.archive import Archive
 from reward_server.store.batches import Batches
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
@@ -39,6 +41,7 @@ from reward_server.wiring import (
     make_endpoint,
     make_instrumenter,
     make_registry,
+    make_retention,
     make_sandbox,
     make_scheme,
 )
@@ -65,6 +68,7 @@ class _Database:
     store: Store
     queue: Queue
     batches: Batches
+    archive: Archive
 
 
 @asynccontextmanager
@@ -102,6 +106,7 @@ async def open_services(settings: Settings, *, works: bool = True) -> AsyncItera
             settings,
             desk,
             database.store,
+            database.archive,
             registry,
             make_briefings(settings),
             meter,
@@ -185,6 +190,7 @@ async def _open_background(  # noqa: PLR0913, PLR0917 - one argument a collabora
     loops = [
         listen(database.engine, on_waiting, on_ended),
         keep_house(database.queue, database.batches, endings, rounds),
+        keep_forgetting(database.archive.pruning, make_retention(settings.retention)),
     ]
     if admission is not None:
         await admission.count()
@@ -196,6 +202,17 @@ async def _open_background(  # noqa: PLR0913, PLR0917 - one argument a collabora
             task.cancel()
 
     stack.push_async_callback(stop)
+
+
+@asynccontextmanager
+async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
+    """Reach what looks at the store as a whole, as `open_store` does.
+
+    Raises:
+        SetupError: when the database cannot be started; the text names the remedy.
+    """
+    async with AsyncExitStack() as stack:
+        yield (await _open_database(settings, stack)).archive
 
 
 @asynccontextmanager
@@ -219,7 +236,7 @@ async def _open_database(settings: Settings, stack: AsyncExitStack) -> _Database
     engine = make_engine(url)
     stack.push_async_callback(engine.dispose)
     await upgrade(engine)
-    return _Database(engine, Store(engine), Queue(engine), Batches(engine))
+    return _Database(engine, Store(engine), Queue(engine), Batches(engine), Archive.over(engine))
 
 
 async def _open_rooms(

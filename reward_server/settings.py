@@ -171,6 +171,18 @@ class JobSettings(_Part):
     reuse: bool = False
 
 
+class RetentionSettings(_Part):
+    """How long outputs and losing solutions are kept; for ever unless set.
+
+    The `keep_best` best of every task on its data, the best of every run and all their ancestors
+    are never pruned.
+    """
+
+    outputs_days: Annotated[float, Field(gt=0, le=36_500)] | None = None
+    solutions_days: Annotated[float, Field(gt=0, le=36_500)] | None = None
+    keep_best: Annotated[int, Field(ge=1, le=100_000)] = 100
+
+
 class ClientSettings(_Part):
     """Someone with a key of their own, and how many of their jobs may wait at once."""
 
@@ -273,6 +285,7 @@ class Settings(BaseSettings):
     grade: GradeSettings = GradeSettings()
     limits: LimitSettings = LimitSettings()
     jobs: JobSettings = JobSettings()
+    retention: RetentionSettings = RetentionSettings()
     reward: RewardSettings = PaperSettings()
     mlebench: MlebenchSettings | None = None
 

@@ -15,6 +15,7 @@ from reward_server.instrument.process import StaticInstrumenter
 from reward_server.instrument.prompts import Mode
 from reward_server.jobs.bounds import Bounds
 from reward_server.jobs.janitor import PERIOD_SECONDS
+from reward_server.jobs.retention import Retention
 from reward_server.model import Limits
 from reward_server.reward.normalised import NormalisedScheme
 from reward_server.reward.paper import PaperScheme
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
     from reward_server.instrument.base import Instrumenter, PlacementCache
     from reward_server.reward.base import Scheme
     from reward_server.sandbox.base import Sandbox
-    from reward_server.settings import RewardSettings, Settings
+    from reward_server.settings import RetentionSettings, RewardSettings, Settings
     from reward_server.tasks.briefing.packages import Package
 
+_DAY_SECONDS = 86_400.0
 _LARGEST_ARTIFACT_BYTES = 1 << 30
 _IMAGES = Path(__file__).parent.parent / "sandbox_images"
 
@@ -239,4 +241,14 @@ def make_ceiling(settings: Settings) -> Limits:
         output_bytes=limits.output_bytes,
         artifact_bytes=_LARGEST_ARTIFACT_BYTES,
         cores=min(limits.cores, len(os.sched_getaffinity(0))),
+    )
+
+
+def make_retention(settings: RetentionSettings) -> Retention:
+    """Return how long what is kept."""
+    outputs, solutions = settings.outputs_days, settings.solutions_days
+    return Retention(
+        outputs_seconds=None if outputs is None else outputs * _DAY_SECONDS,
+        solutions_seconds=None if solutions is None else solutions * _DAY_SECONDS,
+        keep_best=settings.keep_best,
     )

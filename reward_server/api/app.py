@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from reward_server.api import answers, problems
 from reward_server.api.jobs import routes as job_routes
-from reward_server.api.services import Services, Wired, as_json, check_client, parse_id
-from reward_server.errors import InfrastructureError, RequestError
+from reward_server.api.services import Services, Wired, as_json, check_client
+from reward_server.api.solutions import routes as solution_routes
+from reward_server.errors import InfrastructureError
 from reward_server.model import ErrorKind
-from reward_server.store.paging import Order, SolutionFilter
 from reward_server.tasks.briefing import briefings
 
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ def create_app(open_services: Callable[[], AbstractAsyncContextManager[Services]
     app.include_router(open_routes)
     guarded_routes = APIRouter(dependencies=[Depends(check_client)], responses=_PROBLEMS)
     guarded_routes.include_router(job_routes)
+    guarded_routes.include_router(solution_routes)
     guarded_routes.include_router(routes)
     app.include_router(guarded_routes)
     problems.add_handlers(app)
@@ -96,39 +96,6 @@ async def task(
     found = services.registry.get(task_id)
     briefing = await asyncio.to_thread(services.briefings.get, found, budget)
     return answers.TaskOut.of_briefed(found, briefing, budget)
-
-
-class SolutionQuery(BaseModel):
-    """Which solutions to list, in which order, and from where on."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    task_id: str | None = Field(default=None, max_length=256)
-    run_id: str | None = Field(default=None, max_length=256)
-    valid: bool | None = None
-    order: Order = Order.REWARD
-    limit: Annotated[int, Field(ge=1, le=500)] = 50
-    cursor: str | None = None
-
-
-@routes.get("/v1/solutions")
-async def solutions(
-    wanted: Annotated[SolutionQuery, Query()], services: Wired
-) -> answers.SolutionsOut:
-    """List solutions: the best, the newest or the longest first."""
-    page = await services.store.solutions(SolutionFilter(**wanted.model_dump()))
-    return answers.SolutionsOut.of(page)
-
-
-@routes.get("/v1/solutions/{solution_id}")
-async def solution(solution_id: str, services: Wired) -> answers.SolutionOut:
-    """Return one solution with code, output, lineage, standing and rewards by other schemes."""
-    detail = await services.store.solution(parse_id(solution_id, "solution"))
-    if detail is None:
-        raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")
-    stored = detail.answer
-    standing = services.registry.standing(stored.task_id, stored.data_digest, stored.score)
-    return answers.SolutionOut.of_detail(detail, standing)
 
 
 @open_routes.get("/livez")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reward_server.jobs.desk import Desk
     from reward_server.jobs.meter import Meter
     from reward_server.settings import Settings
+    from reward_server.store.archive import Archive
     from reward_server.store.queries import Store
     from reward_server.tasks.briefing.briefings import Briefings
     from reward_server.tasks.registry import Registry
@@ -33,6 +34,7 @@ class Services:
     settings: Settings
     desk: Desk
     store: Store
+    archive: Archive
     registry: Registry
     briefings: Briefings
     meter: Meter
