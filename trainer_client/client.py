@@ -79,8 +79,12 @@ class _Background:
         self._loop.close()
 
     async def _leave(self) -> None:
-        await self.client.close()
         others = asyncio.all_tasks() - {asyncio.current_task()}
+        interrupted = [
+            task for task in others if isinstance(task, asyncio.Task) and task.cancelling()
+        ]
+        await asyncio.gather(*interrupted, return_exceptions=True)  # they may cancel their jobs
+        await self.client.close()
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)

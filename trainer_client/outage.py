@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainer_client.errors import InfrastructureError
 
 log = logging.getLogger(__name__)
 
@@ -21,13 +25,14 @@ class Outage:
         self._most_seconds = most_seconds
         self._since: float | None = None
         self._last = 0.0
+        self._error: InfrastructureError | None = None
 
-    def begin_or_go_on(self, now: float, reason: str) -> None:
+    def begin_or_go_on(self, now: float, error: InfrastructureError) -> None:
         """Note a failure; one long after the last is the beginning of another outage."""
         if self._since is None or now - self._last > _FORGOTTEN_SECONDS:
             self._since = now
-            log.warning("no reply of the reward server: %s", reason)
-        self._last = now
+            log.warning("waiting for the reward server: %s", error)
+        self._last, self._error = now, error
 
     def end(self, now: float) -> None:
         """Note a reply."""
@@ -39,6 +44,11 @@ class Outage:
         """Tell whether nobody should be patient any more."""
         return self._since is not None and now - self._since >= self._most_seconds
 
-    def is_hopeless(self, now: float) -> bool:
-        """Tell whether it is too long, and somebody has just found so."""
-        return self.is_too_long(now) and now - self._last < _FRESH_SECONDS
+    def raise_if_hopeless(self, now: float) -> None:
+        """Spare a try where it has been too long, and somebody has just found so.
+
+        Raises:
+            InfrastructureError: what was found.
+        """
+        if self._error and self.is_too_long(now) and now - self._last < _FRESH_SECONDS:
+            raise self._error.about()
