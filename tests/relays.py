@@ -62,7 +62,9 @@ class _Listener:
         self.open += 1
         self.most_open = max(self.most_open, self.open)
         try:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            with contextlib.suppress(
+                OSError, asyncio.IncompleteReadError, asyncio.CancelledError
+            ):  # the streams would print that they were cancelled
                 await self._converse(reader, writer)
         finally:
             self.open -= 1

@@ -80,9 +80,7 @@ class _Background:
 
     async def _leave(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
-        interrupted = [
-            task for task in others if isinstance(task, asyncio.Task) and task.cancelling()
-        ]
+        interrupted = [task for task in others if task.cancelling()]
         await asyncio.gather(*interrupted, return_exceptions=True)  # they may cancel their jobs
         await self.client.close()
         for task in others:

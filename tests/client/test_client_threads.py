@@ -78,12 +78,12 @@ def test_errors_come_through(plain: RewardClient) -> None:
         plain.wait(caught.value.job_id)
 
 
-def test_closing_ends_the_waiting_of_other_threads(url: str, desk: Desk) -> None:
+def test_closing_ends_the_waiting_of_other_threads(url: str, desk: Desk, run_id: str) -> None:
     client, caught = RewardClient(url, KEYS["team"]), []
 
     def score() -> None:
         with pytest.raises(RuntimeError, match="closed") as error:
-            client.score(TASK, code=nap("74.5"))
+            client.score(TASK, code=nap("74.5"), idempotency_key=run_id)
         caught.append(error)
 
     thread = threading.Thread(target=score)
@@ -95,6 +95,7 @@ def test_closing_ends_the_waiting_of_other_threads(url: str, desk: Desk) -> None
     with pytest.raises(RuntimeError, match="closed"):
         client.ready()
     client.close()
+    assert desk.cancel(desk.submit(nap("74.5"), idempotency_key=run_id)) == "cancelled"
 
 
 def test_a_forked_process_scores_with_a_thread_of_its_own(plain: RewardClient) -> None:
