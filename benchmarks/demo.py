@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +22,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from server import running_server, temporary_folder
 
-from trainer_client.client import RewardClient
+from trainer_client import RewardClient, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trainer_client.client import Answer
+    from trainer_client import Answer, Fields
 
 PROGRAMS = Path(__file__).parents[1] / "tests" / "tasks" / "ladders"
 PIZZA = "random-acts-of-pizza"
@@ -45,7 +44,7 @@ class Entry:
 
     name: str
     task_id: str
-    fields: dict[str, object]
+    fields: Fields
     error: str | None = None
     milestones: int | None = None
 
@@ -59,13 +58,14 @@ class Slip:
     wrong: str
     milestones: int | None
     error: str = "nonzero_exit"
-    fields: dict[str, object] = field(default_factory=dict)
+    wall_seconds: float | None = None
 
     def entry(self, code: str) -> Entry:
         """Return the program with this mistake."""
         if code.count(self.right) != 1:
             sys.exit(f"{self.right!r} does not stand in the program exactly once")
-        fields = {"code": code.replace(self.right, self.wrong), **self.fields}
+        fields: Fields = {"code": code.replace(self.right, self.wrong)}
+        fields["wall_seconds"] = self.wall_seconds
         return Entry(f"{NAMES[SPOOKY]} {self.name}", SPOOKY, fields, self.error, self.milestones)
 
 
@@ -80,8 +80,7 @@ SLIPS = (
     Slip("wrong file", "./submission.csv", "./predictions.csv", 7, "no_submission"),
     Slip("wrong column", '"id", test', '"key", test', 7, "invalid_submission"),
     Slip("open bracket", "fit(fit_words, y_fit)", "fit(fit_words, y_fit", 0, "syntax_error"),
-    Slip("never ends", "model.fit(fit_words, y_fit)", "while True: pass", None, "timeout",
-         {"wall_seconds": 3}),
+    Slip("never ends", "model.fit(fit_words, y_fit)", "while True: pass", None, "timeout", 3),
 )  # fmt: skip
 
 
@@ -111,19 +110,18 @@ def score_all(port: int, entries: list[Entry], console: Console) -> dict[str, An
     """Post all entries at once and return the answers by name."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     answers: dict[str, Answer] = {}
+    items = [Submission(entry.task_id, run_id="demo", **entry.fields) for entry in entries]
     with (
         RewardClient(f"http://127.0.0.1:{port}") as client,
-        ThreadPoolExecutor(len(entries)) as pool,
         Progress(*columns, TimeElapsedColumn(), console=console) as progress,
     ):
         bar = progress.add_task("scoring", total=len(entries))
-        names = {
-            pool.submit(client.score, entry.task_id, run_id="demo", **entry.fields): entry.name
-            for entry in entries
-        }
-        for done in as_completed(names):
-            answers[names[done]] = done.result()
-            progress.update(bar, advance=1, description=f"scored {names[done]}")
+        for result in client.score_many(items):
+            if result.answer is None:
+                sys.exit(f"no reward: {result.error}")
+            name = entries[result.index].name
+            answers[name] = result.answer
+            progress.update(bar, advance=1, description=f"scored {name}")
         progress.update(bar, description="scored all")
     return answers
 
@@ -137,7 +135,7 @@ def build_table(entries: list[Entry], answers: dict[str, Answer]) -> Table:
     table.add_column("outcome", no_wrap=True)
     for name in ("milestones", "reward", "score", "seconds"):
         table.add_column(name, justify="right", no_wrap=True)
-    by_reward = sorted(entries, key=lambda entry: -answers[entry.name]["reward"])
+    by_reward = sorted(entries, key=lambda entry: -answers[entry.name].reward)
     for number, task_id in enumerate(NAMES):
         if number:
             table.add_section()
@@ -148,29 +146,29 @@ def build_table(entries: list[Entry], answers: dict[str, Answer]) -> Table:
 
 
 def _cells(name: str, answer: Answer) -> Iterator[str]:
-    score, error = answer["score"], answer["error"]
+    score, error = answer.score, answer.error
     yield name
-    yield f"[red]{error['kind']}" if error else f"[green]{answer['status']}"
-    yield f"{len(answer['milestones'])}/7"
-    yield f"{answer['reward']:.4f}"
+    yield f"[red]{error.kind}" if error else f"[green]{answer.status}"
+    yield f"{len(answer.milestones)}/7"
+    yield f"{answer.reward:.4f}"
     yield "" if score is None else f"{score:.4f}"
-    yield f"{answer['duration_seconds']:.1f}"
+    yield f"{answer.duration_seconds:.1f}"
 
 
 def find_surprises(entries: list[Entry], answers: dict[str, Answer]) -> Iterator[str]:
     """Say of every outcome that is not the expected one what is wrong with it."""
     for entry in entries:
         answer = answers[entry.name]
-        kind, reached = answer["error"] and answer["error"]["kind"], len(answer["milestones"])
+        kind, reached = answer.error and answer.error.kind, len(answer.milestones)
         if kind != entry.error:
             yield f"{entry.name}: {kind or 'scored'}, expected {entry.error or 'scored'}"
         if entry.milestones not in (None, reached):
             yield f"{entry.name}: {reached} milestones, expected {entry.milestones}"
-        if answer["score"] is None and answer["reward"] != round(-10 + 0.1 * reached, 10):
-            yield f"{entry.name}: {answer['reward']} for {reached} milestones"
+        if answer.score is None and answer.reward != round(-10 + 0.1 * reached, 10):
+            yield f"{entry.name}: {answer.reward} for {reached} milestones"
     for task_id in (PIZZA, NOMAD):
         ladder = [f"{NAMES[task_id]} {rung}" for rung in RUNGS]
-        rewards = [answers[name]["reward"] for name in ladder]
+        rewards = [answers[name].reward for name in ladder]
         if not rewards[0] < rewards[1] < rewards[2]:
             yield f"{' < '.join(ladder)} does not hold: {rewards}"
 

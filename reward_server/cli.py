@@ -7,7 +7,7 @@ import json
 import logging
 import signal
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import uvicorn
@@ -33,11 +33,17 @@ from reward_server.jobs.meter import Meter
 from reward_server.opening import open_services, open_worker
 from reward_server.settings import Settings, load_settings
 from reward_server.wiring import make_bounds
-from trainer_client.client import Answer, RewardClient
-from trainer_client.client import RewardServerError as NoAnswerError
+from trainer_client import RewardClient
+from trainer_client import RewardServerError as NoAnswerError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trainer_client import Fields
 
 _DRAIN_SECONDS = 10
 _KEEP_ALIVE_SECONDS = 120
+_PATIENCE_SECONDS = 1.0  # a person sees that the server is not there and need not wait to be told
 
 app = typer.Typer(
     help="Scores generated machine-learning programs in isolation.",
@@ -160,16 +166,16 @@ def score(
 ) -> None:
     """Have a server score a program or a completion."""
     text = typer.get_text_stream("stdin").read() if str(file) == "-" else file.read_text()
-    field = "code" if file.suffix == ".py" else "completion"
-    with RewardClient(url, api_key) as client:
-        answer = client.score(task, **{field: text})
+    source: Fields = {"code": text} if file.suffix == ".py" else {"completion": text}
+    with RewardClient(url, api_key, outage_seconds=_PATIENCE_SECONDS) as client:
+        answer = client.score(task, **source).raw
     if as_json:
-        out.print_json(json.dumps(answer))
+        out.print_json(json.dumps(dict(answer)))
     else:
         _show(answer)
 
 
-def _show(answer: Answer) -> None:
+def _show(answer: Mapping[str, Any]) -> None:
     table = Table(show_header=False)
     error = answer["error"]
     table.add_row("status", answer["status"] if not error else f"failed: {error['kind']}")
@@ -197,7 +203,7 @@ def list_solutions(  # noqa: PLR0913, PLR0917 - one option a filter
 ) -> None:
     """List solutions, the best, newest or longest first."""
     query = {"task_id": task, "run_id": run, "valid": valid, "order": order, "limit": limit}
-    with RewardClient(url, api_key) as client:
+    with RewardClient(url, api_key, outage_seconds=_PATIENCE_SECONDS) as client:
         page = client.get("/v1/solutions", **query)
     if as_json:
         out.print_json(json.dumps(page))
@@ -226,7 +232,7 @@ def show_solution(
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Show one solution with its code and output."""
-    with RewardClient(url, api_key) as client:
+    with RewardClient(url, api_key, outage_seconds=_PATIENCE_SECONDS) as client:
         solution = client.get(f"/v1/solutions/{solution_id}")
     if as_json:
         out.print_json(json.dumps(solution))
