@@ -7,7 +7,7 @@ import json
 import logging
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 import uvicorn
@@ -20,12 +20,7 @@ from reward_server import preflight
 from reward_server.api.app import create_app
 from reward_server.cli_lm import lm_app
 from reward_server.cli_rescore import rescore_command
-from reward_server.cli_solutions import (
-    export_command,
-    import_command,
-    lineage_command,
-    statistics_command,
-)
+from reward_server.cli_solutions import show_answer, solutions_app
 from reward_server.cli_tasks import tasks_app
 from reward_server.errors import RewardServerError
 from reward_server.jobs.bounds import bound_seconds
@@ -37,8 +32,6 @@ from trainer_client import RewardClient
 from trainer_client import RewardServerError as NoAnswerError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from trainer_client import Fields
 
 _DRAIN_SECONDS = 10
@@ -50,15 +43,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-solutions_app = typer.Typer(help="Look into the solution store.", no_args_is_help=True)
 app.add_typer(tasks_app, name="tasks")
 app.add_typer(lm_app, name="lm")
 app.add_typer(solutions_app, name="solutions")
 app.command("rescore")(rescore_command)
-solutions_app.command("export")(export_command)
-solutions_app.command("import")(import_command)
-solutions_app.command("statistics")(statistics_command)
-solutions_app.command("lineage")(lineage_command)
 
 out = Console()
 err = Console(stderr=True)
@@ -172,75 +160,7 @@ def score(
     if as_json:
         out.print_json(json.dumps(dict(answer)))
     else:
-        _show(answer)
-
-
-def _show(answer: Mapping[str, Any]) -> None:
-    table = Table(show_header=False)
-    error = answer["error"]
-    table.add_row("status", answer["status"] if not error else f"failed: {error['kind']}")
-    table.add_row("reward", f"{answer['reward']:.6g}")
-    table.add_row("score", "-" if answer["score"] is None else f"{answer['score']:.6g}")
-    table.add_row("milestones", ", ".join(answer["milestones"]) or "-")
-    table.add_row("duration", f"{answer['duration_seconds']:.3f} s")
-    table.add_row("solution", answer["solution_id"])
-    out.print(table)
-    for name in ("stdout_tail", "stderr_tail"):
-        if answer[name]:
-            out.print(f"[bold]{name}[/]\n{escape(answer[name])}")
-
-
-@solutions_app.command("list")
-def list_solutions(  # noqa: PLR0913, PLR0917 - one option a filter
-    task: Annotated[str | None, typer.Option()] = None,
-    run: Annotated[str | None, typer.Option()] = None,
-    valid: Annotated[bool | None, typer.Option()] = None,
-    order: Annotated[str, typer.Option(help="reward, time or duration.")] = "reward",
-    limit: Annotated[int, typer.Option()] = 20,
-    url: Url = _HERE,
-    api_key: Key = None,
-    as_json: AsJson = False,  # noqa: FBT002 - a flag
-) -> None:
-    """List solutions, the best, newest or longest first."""
-    query = {"task_id": task, "run_id": run, "valid": valid, "order": order, "limit": limit}
-    with RewardClient(url, api_key, outage_seconds=_PATIENCE_SECONDS) as client:
-        page = client.get("/v1/solutions", **query)
-    if as_json:
-        out.print_json(json.dumps(page))
-        return
-    table = Table("solution", "task", "run", "reward", "score", "milestones", "seconds", "error")
-    for line in page["solutions"]:
-        score_text = "-" if line["score"] is None else f"{line['score']:.5g}"
-        table.add_row(
-            line["solution_id"],
-            line["task_id"],
-            line["run_id"],
-            f"{line['reward']:.5g}",
-            score_text,
-            str(len(line["milestones"])),
-            f"{line['duration_seconds']:.2f}",
-            line["error_kind"] or "",
-        )
-    out.print(table)
-
-
-@solutions_app.command("show")
-def show_solution(
-    solution_id: str,
-    url: Url = _HERE,
-    api_key: Key = None,
-    as_json: AsJson = False,  # noqa: FBT002 - a flag
-) -> None:
-    """Show one solution with its code and output."""
-    with RewardClient(url, api_key, outage_seconds=_PATIENCE_SECONDS) as client:
-        solution = client.get(f"/v1/solutions/{solution_id}")
-    if as_json:
-        out.print_json(json.dumps(solution))
-        return
-    _show(solution)
-    if solution["standing"]:
-        out.print(f"standing {json.dumps(solution['standing'])}")
-    out.print(f"[bold]code[/]\n{escape(solution['code'])}")
+        show_answer(answer)
 
 
 def main() -> None:
