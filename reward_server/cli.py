@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvicorn
 from prometheus_client import start_http_server
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from reward_server import preflight
+from reward_server.api import serving
 from reward_server.api.app import create_app
 from reward_server.cli_lm import lm_app
 from reward_server.cli_rescore import rescore_command
@@ -29,9 +29,6 @@ from reward_server.settings import Settings, load_settings
 from reward_server.wiring import make_bounds
 from trainer_client.client import Answer, RewardClient
 from trainer_client.client import RewardServerError as NoAnswerError
-
-_DRAIN_SECONDS = 10
-_KEEP_ALIVE_SECONDS = 120
 
 app = typer.Typer(
     help="Scores generated machine-learning programs in isolation.",
@@ -69,16 +66,8 @@ def serve(
     settings = load_settings(host=host, port=port, data_dir=data_dir)
     _refuse_if_missing(preflight.look(settings, works=work_here))
     _log_to_stderr()
-    uvicorn.run(
-        create_app(lambda: open_services(settings, works=work_here)),
-        host=settings.host,
-        port=settings.port,
-        loop="uvloop",
-        http="httptools",
-        access_log=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_DRAIN_SECONDS,
-    )
+    served = create_app(lambda: open_services(settings, works=work_here))
+    serving.serve(served, settings.host, settings.port)
 
 
 @app.command()

@@ -21,12 +21,13 @@ from reward_server.model import ErrorKind
 from reward_server.store.values import JobState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
     from uuid import UUID
 
     from pydantic import BaseModel
 
     from reward_server.api.services import Services
+    from reward_server.jobs.following import Progress
     from reward_server.store.values import BatchItem, StoredAnswer
 
 routes = APIRouter()
@@ -147,11 +148,10 @@ async def _submit_batch(
 async def batch(batch_id: str, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
     """Return what a batch has so far, waiting up to `wait_seconds` until that is enough."""
     parsed = parse_id(batch_id, "batch")
-    async for progress in services.desk.follow(parsed, wait_seconds):
-        last = progress
-    results, lost = await _tell(services, last.ended)
+    progress = await services.desk.wait_for_batch(parsed, wait_seconds)
+    results, lost = await _tell(services, progress)
     content = answers.BatchProgressOut(
-        batch_id=parsed, complete=last.is_complete, results=results, errors=lost
+        batch_id=parsed, complete=progress.is_complete, results=results, errors=lost
     )
     return as_json(content, 200)
 
@@ -184,27 +184,26 @@ async def stream_batch(request: Request, services: Wired, client: Client) -> Res
 
 
 async def _lines(services: Services, batch_id: UUID) -> AsyncIterator[str]:
-    told: set[int] = set()
     async for progress in services.desk.follow(batch_id, None):
-        fresh = [item for item in progress.ended if item.index not in told]
-        told.update(item.index for item in fresh)
-        results, lost = await _tell(services, fresh)
+        results, lost = await _tell(services, progress)
         told_of = {one.index: one.model_dump_json() for one in results}
         told_of |= {one.index: one.model_dump_json() for one in lost}
-        lines = [told_of[item.index] for item in fresh if item.index in told_of]
+        lines = [told_of[item.index] for item in progress.ended if item.index in told_of]
         yield "".join(f"{line}\n" for line in lines) or "\n"
 
 
 async def _tell(
-    services: Services, ended: Sequence[BatchItem]
+    services: Services, progress: Progress
 ) -> tuple[list[answers.ResultOut], list[answers.LostOut]]:
-    found = await services.desk.answers([item.job_id for item in ended if item.state.has_answer])
+    done = [item for item in progress.ended if item.state.has_answer]
+    missing = [item.job_id for item in done if item.job_id not in progress.answers]
+    found = {**progress.answers, **(await services.desk.answers(missing) if missing else {})}
     results = [
         answers.ResultOut.at(item.index, found[item.job_id])
-        for item in ended
+        for item in done
         if item.job_id in found
     ]
-    lost = [_lost(item) for item in ended if not item.state.has_answer]
+    lost = [_lost(item) for item in progress.ended if not item.state.has_answer]
     return results, lost
 
 

@@ -2,6 +2,9 @@
 
 How much waits is counted in the database once a second and by what this process let in since, so
 that letting a job in costs no count; several servers together may let in a second's worth more.
+
+When there will be room is told by how fast jobs have ended while others waited. Whoever is refused
+gets a place behind those who were refused just before, so that not all come back at once.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING
 
-from reward_server.errors import InfrastructureError, OverloadedError
+from reward_server.errors import InfrastructureError, OverloadedError, RequestError
+from reward_server.jobs.throughput import Throughput
+from reward_server.model import ErrorKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,9 +27,9 @@ if TYPE_CHECKING:
     from reward_server.store.values import QueueState
 
 _PERIOD_SECONDS = 1.0
-_WINDOW_SECONDS = 60.0
-_UNKNOWN_SECONDS = 5
+_SHARE_OF_TIME = 0.02
 _LONGEST_SECONDS = 3600
+_MOST_PROMISED = 1_000
 
 
 class Admission:
@@ -39,7 +44,9 @@ class Admission:
         self._quotas = quotas
         self._counted: Counter[str] = Counter()
         self._since: Counter[str] = Counter()
-        self._seen: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+        self._throughput = Throughput()
+        self._promises: deque[tuple[float, int]] = deque()
+        self._promised = 0
         self.state: QueueState | None = None
 
     @property
@@ -52,32 +59,42 @@ class Admission:
 
         Raises:
             OverloadedError: when the queue or the client's share of it is full.
+            RequestError: `too_large` for what would not fit into an empty queue either.
         """
-        over = self.queued + count - self._limit
-        quota = self._quotas.get(client)
-        if quota is not None:
-            over = max(over, self._counted[client] + self._since[client] + count - quota)
-        if over > 0:
+        quota = self._quotas.get(client, self._limit)
+        if count > min(quota, self._limit):
+            message = f"so many jobs at once are more than may wait ({min(quota, self._limit)})"
+            raise RequestError(ErrorKind.TOO_LARGE, message)
+        own = self._counted[client] + self._since[client]
+        over, over_quota = self.queued + count - self._limit, own + count - quota
+        if max(over, over_quota) > 0:
             message = "the queue is full; try again later"
-            raise OverloadedError(message, self._seconds_until_free(over))
+            share = own / self.queued if over_quota > over else 1.0
+            raise OverloadedError(message, self._promise(max(over, over_quota), count, share))
         self._since[client] += count
 
     def passed(self, client: str) -> None:
         """Say that a job did not have to wait after all."""
         self._since[client] = max(0, self._since[client] - 1)
 
-    def _seconds_until_free(self, count: int) -> int:
-        (first, before), (last, now) = self._seen[0], self._seen[-1]
-        if now == before or last == first:
-            return _UNKNOWN_SECONDS
-        rate = (now - before) / (last - first)
-        return max(1, min(_LONGEST_SECONDS, math.ceil(count / rate)))
+    def _promise(self, over: int, count: int, share: float) -> int:
+        """Return the seconds until so many jobs more have left, and those promised before."""
+        now = time.monotonic()
+        while self._promises and self._promises[0][0] <= now:
+            self._promised -= self._promises.popleft()[1]
+        seconds = (over + self._promised) / (share * self._throughput.rate)
+        if self._promised < _MOST_PROMISED:
+            self._promises.append((now + seconds, count))
+            self._promised += count
+        return max(1, min(_LONGEST_SECONDS, math.ceil(seconds)))
 
     async def keep_counting(self) -> None:
-        """Count for ever what waits in the database."""
+        """Count for ever what waits in the database; a long queue is not counted all the time."""
         while True:
+            begun = time.monotonic()
             await self.count()
-            await asyncio.sleep(_PERIOD_SECONDS)
+            took_seconds = time.monotonic() - begun
+            await asyncio.sleep(max(_PERIOD_SECONDS, took_seconds / _SHARE_OF_TIME))
 
     async def count(self) -> None:
         """Count now; where the database does not answer, the last count stands."""
@@ -88,7 +105,4 @@ class Admission:
             return
         self._counted = Counter(self.state.queued_of)
         self._since -= let_in
-        moment = time.monotonic()
-        self._seen.append((moment, self._endings.told))
-        while self._seen[0][0] < moment - _WINDOW_SECONDS:
-            self._seen.popleft()
+        self._throughput.note(self._endings.heard, is_waited_for=self.state.queued > 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -80,11 +81,12 @@ class Worker:
         self._foresight = foresight
         self._meter = meter
         self._memory = memory
-        self._running: dict[UUID, tuple[int, asyncio.Task[StoredAnswer | None]]] = {}
+        self._running: dict[UUID, tuple[int, asyncio.Task[None]]] = {}
         # Ends that were told while a job was on its way here, before it was known as ours.
         self._overheard: set[UUID] = set()
         self._reserved = 0
-        self._is_draining = False
+        self._is_claiming = False
+        self._drained_at: float | None = None
         self._more_may_wait = True
         self._wake = asyncio.Event()
         self._group = asyncio.TaskGroup()
@@ -104,11 +106,8 @@ class Worker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._is_draining = True
-        self._loops[0].cancel()
+        await self.drain()
         tasks = [task for _, task in self._running.values()]
-        if tasks:
-            await asyncio.wait(tasks, timeout=self.terms.drain_seconds)
         for task in tasks:
             task.cancel()
         if tasks:
@@ -119,6 +118,18 @@ class Worker:
             log.info("%d jobs are left to other workers", released)
         await self._group.__aexit__(kind, error, trace)
 
+    async def drain(self) -> None:
+        """Borrow nothing more and let what runs come to its end, for as long as the terms allow.
+
+        The time is counted from the first call on, however often this is called.
+        """
+        self._loops[0].cancel()
+        if self._drained_at is None:
+            self._drained_at = time.monotonic() + self.terms.drain_seconds
+        tasks = [task for _, task in self._running.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=max(0.0, self._drained_at - time.monotonic()))
+
     @property
     def busy(self) -> int:
         """Return how many jobs this worker has."""
@@ -127,7 +138,7 @@ class Worker:
     @property
     def free(self) -> int:
         """Return how many more jobs this worker may borrow."""
-        if self._is_draining:
+        if self._drained_at is not None:
             return 0
         return self.terms.slots + self.terms.ahead - len(self._running) - self._reserved
 
@@ -146,16 +157,14 @@ class Worker:
         """Give up a place that was kept."""
         self._reserved -= 1
 
-    def result(self, job_id: UUID) -> asyncio.Task[StoredAnswer | None] | None:
-        """Return the work on a job, if it is done here."""
-        attempt_and_task = self._running.get(job_id)
-        return None if attempt_and_task is None else attempt_and_task[1]
+    def runs(self, job_id: UUID) -> bool:
+        """Return whether this worker is at work on a job, and so will tell of its end."""
+        return job_id in self._running and not self._running[job_id][1].done()
 
     def start(self, job: Claimed) -> None:
         """Begin with a job that was lent to this worker."""
-        stale = self.result(job.job_id)
-        if stale is not None:
-            stale.cancel()  # lost, and lent to this same worker again
+        if job.job_id in self._running:
+            self._running[job.job_id][1].cancel()  # lost, and lent to this same worker again
         task = self._group.create_task(self._run(job))
         self._running[job.job_id] = job.attempt, task
         task.add_done_callback(lambda _: self._forget(job))
@@ -168,7 +177,8 @@ class Worker:
         Where the database does not answer, the next sign of life will tell.
         """
         if job_id not in self._running:
-            self._overheard.add(job_id)
+            if self._reserved or self._is_claiming:
+                self._overheard.add(job_id)
             return
         await asyncio.sleep(_GRACE_SECONDS)  # most ends are this worker's own doing
         with suppress(InfrastructureError):
@@ -193,8 +203,11 @@ class Worker:
         while (free := self.free) > 0:
             if not self._reserved:
                 self._overheard.clear()
-            self._more_may_wait = False
-            jobs = await self._queue.claim(self.claim, free, self._registry.prepared_ids())
+            self._more_may_wait, self._is_claiming = False, True
+            try:
+                jobs = await self._queue.claim(self.claim, free, self._registry.prepared_ids())
+            finally:
+                self._is_claiming = False
             for job in jobs:
                 self.start(job)
             if len(jobs) < free:
@@ -218,7 +231,7 @@ class Worker:
                 log.warning("job %s is given up: it is no longer ours", job_id)
                 task.cancel()
 
-    async def _run(self, job: Claimed) -> StoredAnswer | None:
+    async def _run(self, job: Claimed) -> None:
         try:
             async with asyncio.timeout(max(0.0, job.left_seconds)):
                 answer = await self._answer(job)
@@ -231,10 +244,9 @@ class Worker:
             await self._after_fault(job, error)
         else:
             self._meter.ended(answer)
-            self._endings.tell(job.job_id)
-            return answer
+            self._endings.tell(job.job_id, answer)
+            return
         self._endings.tell(job.job_id)
-        return None
 
     async def _answer(self, job: Claimed) -> StoredAnswer:
         task = self._registry.get(job.submission.task_id)
