@@ -181,7 +181,11 @@ def show(load: Load, beats: Pulse, watch: Watch, full: float, over: float) -> bo
         ("statuses", ", ".join(f"{k}: {v}" for k, v in sorted(load.statuses.items()) if v), None),
         ("refused, came back and were let in", _kept(load.came_back), None),
         ("errors but 429", str(wrong or "none"), not wrong and not beats.failed),
-        ("/livez p50, p99, max", f"{p50:.1f}, {p99:.1f}, {latencies[-1]:.1f} ms", p99 < _SLOWEST_MS),
+        (
+            "/livez p50, p99, max",
+            f"{p50:.1f}, {p99:.1f}, {latencies[-1]:.1f} ms",
+            p99 < _SLOWEST_MS,
+        ),
         ("/livez while it was filled: p99", f"{_p99(filling):.1f} ms", _p99(filling) < _SLOWEST_MS),
         ("server's memory", _span([look.server_bytes / 2**20 for look in looks]) + " MiB", None),
         ("its slope", f"{growth / 2**20:+.2f} MiB a minute ({share:+.1%})", share < _GROWTH_SHARE),
