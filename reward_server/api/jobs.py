@@ -138,7 +138,7 @@ async def _submit_batch(
 ) -> tuple[UUID, list[UUID]]:
     asked = await read_request(request, services.settings.batch_bytes, BatchRequest)
     return await services.desk.submit_batch(
-        [item.asked(client) for item in asked.items],
+        await asked.asked(client),
         asked.min_complete or len(asked.items),
         cancels_rest=asked.rest == "cancel",
     )
