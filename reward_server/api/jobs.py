@@ -57,7 +57,8 @@ async def score(request: Request, services: Wired, client: Client) -> Response:
     """Score one submission; held until it has ended, or for `wait_seconds`."""
     asked = await read_score_request(request, services.settings.body_bytes)
     accepted = await services.desk.submit(asked.asked(client))
-    return await _job_response(services, accepted.job_id, asked.wait_seconds)
+    ending = await services.desk.wait(accepted.job_id, asked.wait_seconds, is_fresh=accepted.is_new)
+    return _job_response(accepted.job_id, ending)
 
 
 @routes.post(
@@ -99,7 +100,8 @@ def _ending(
 @routes.get("/v1/jobs/{job_id}", response_model=answers.Answer, responses=_ACCEPTED)
 async def job(job_id: str, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
     """Return a job's answer once it has ended, waiting for it up to `wait_seconds`."""
-    return await _job_response(services, parse_id(job_id, "job"), wait_seconds)
+    parsed = parse_id(job_id, "job")
+    return _job_response(parsed, await services.desk.wait(parsed, wait_seconds))
 
 
 @routes.delete("/v1/jobs/{job_id}")
@@ -110,8 +112,7 @@ async def cancel(job_id: str, services: Wired) -> answers.JobStateOut:
     return answers.JobStateOut(job_id=parsed, status=state.value)
 
 
-async def _job_response(services: Services, job_id: UUID, seconds: float | None) -> Response:
-    ending = await services.desk.wait(job_id, seconds)
+def _job_response(job_id: UUID, ending: StoredAnswer | JobState) -> Response:
     if isinstance(ending, JobState):
         return as_json(answers.JobOut(job_id=job_id, status=_open_state(ending)), 202)
     return as_json(answers.Answer.of(ending), 200)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import resource
-import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -64,7 +63,6 @@ class _Server(uvicorn.Server):
         self._app = app
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Task[None] | None = None
-        self._was_told = False
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Start as ever, and remember where."""
@@ -72,15 +70,16 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop at the first signal, and stop at the second."""
-        if self._was_told or not self.started or self._loop is None:
-            self.force_exit = self._was_told and sig == signal.SIGINT
+        """Begin to stop at the first signal, and wait for nothing more at the second."""
+        if not self.started or self._loop is None or self.should_exit:
             super().handle_exit(sig, frame)
-            return
-        self._was_told = True
-        self._loop.call_soon_threadsafe(self._begin_to_stop, sig)
+        else:
+            self._loop.call_soon_threadsafe(self._stop, sig)
 
-    def _begin_to_stop(self, sig: int) -> None:
+    def _stop(self, sig: int) -> None:
+        if self._stopping is not None:
+            self._stopping.cancel()
+            return
         services: Services = self._app.state.services
         self._stopping = asyncio.create_task(services.desk.stop())
         self._stopping.add_done_callback(lambda _: super(_Server, self).handle_exit(sig, None))

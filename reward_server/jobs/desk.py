@@ -132,8 +132,12 @@ class Desk:
                 raise
         return await self._batches.create(orders, min_complete, cancels_rest=cancels_rest)
 
-    async def wait(self, job_id: UUID, seconds: float | None) -> StoredAnswer | JobState:
+    async def wait(
+        self, job_id: UUID, seconds: float | None, *, is_fresh: bool = False
+    ) -> StoredAnswer | JobState:
         """Wait for a job to end and return its answer, or its state if it has not ended.
+
+        A fresh one, just accepted, need not be looked up where it is at work here.
 
         Raises:
             InfrastructureError: the job ended without a reward.
@@ -141,7 +145,7 @@ class Desk:
         """
         deadline = None if seconds is None else time.monotonic() + seconds
         with self._endings.expect([job_id]) as expectation:
-            is_here = self.worker is not None and self.worker.runs(job_id)
+            is_here = is_fresh and self.worker is not None and self.worker.runs(job_id)
             found = JobState.RUNNING if is_here else await self.look_up(job_id)
             while isinstance(found, JobState):
                 left = None if deadline is None else deadline - time.monotonic()

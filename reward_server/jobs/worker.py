@@ -121,14 +121,19 @@ class Worker:
     async def drain(self) -> None:
         """Borrow nothing more and let what runs come to its end, for as long as the terms allow.
 
-        The time is counted from the first call on, however often this is called.
+        The time is counted from the first call on, however often this is called; it is over when
+        a call is cancelled.
         """
         self._loops[0].cancel()
         if self._drained_at is None:
             self._drained_at = time.monotonic() + self.terms.drain_seconds
         tasks = [task for _, task in self._running.values()]
-        if tasks:
-            await asyncio.wait(tasks, timeout=max(0.0, self._drained_at - time.monotonic()))
+        try:
+            if tasks:
+                await asyncio.wait(tasks, timeout=max(0.0, self._drained_at - time.monotonic()))
+        except asyncio.CancelledError:
+            self._drained_at = time.monotonic()
+            raise
 
     @property
     def busy(self) -> int:
