@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 import uvloop
 from server import serving, temporary_folder
 from walk import TASK, warm_up
-from watching import Pulse, Watch, bytes_per_minute, pulse
+from watching import Look, Pulse, Watch, bytes_per_minute, pulse
 from wire import Wire
 
 _CLIENTS = 8
@@ -189,6 +189,7 @@ def show(load: Load, beats: Pulse, watch: Watch, full: float, over: float) -> bo
         ("/livez while it was filled: p99", f"{_p99(filling):.1f} ms", _p99(filling) < _SLOWEST_MS),
         ("server's memory", _span([look.server_bytes / 2**20 for look in looks]) + " MiB", None),
         ("its slope", f"{growth / 2**20:+.2f} MiB a minute ({share:+.1%})", share < _GROWTH_SHARE),
+        ("cores used: server, Postgres, all", _cores(looks), None),
         ("database connections", _span([look.connections for look in looks]), None),
         ("of these at work", _span([look.busy_connections for look in looks]), None),
     ]
@@ -196,6 +197,15 @@ def show(load: Load, beats: Pulse, watch: Watch, full: float, over: float) -> bo
         verdict = "" if is_good is None else ("ok" if is_good else "NOT AS IT SHOULD BE")
         print(f"{name:36}{value:44}{verdict}")
     return all(is_good is not False for _, _, is_good in lines)
+
+
+def _cores(looks: list[Look]) -> str:
+    """Return how much of the machine was at work; what neither has used is programs and others."""
+    rates = [
+        _rate([(look.at, getattr(look, name)) for look in looks])
+        for name in ("server_seconds", "database_seconds", "machine_seconds")
+    ]
+    return ", ".join(f"{rate:.2f}" for rate in rates)
 
 
 def _p99(values: list[float]) -> float:

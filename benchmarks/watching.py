@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import multiprocessing
+import os
 import statistics
 import time
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from walk import busy_seconds
 from wire import HOST, Wire
 
 if TYPE_CHECKING:
@@ -75,6 +77,9 @@ class Look:
 
     at: float
     server_bytes: int
+    server_seconds: float
+    database_seconds: float
+    machine_seconds: float
     connections: int
     busy_connections: int
     queued: float
@@ -95,11 +100,15 @@ class Watch:
         wire = Wire(self.port)
         while True:
             numbers = _numbers((await wire.get("/metrics")).body.decode())
-            backends = _backends(self.data_dir)
+            postgres = _postgres(self.data_dir)
+            backends = [title for title in map(_title, postgres) if _serves(title)]
             self.looks.append(
                 Look(
                     at=time.monotonic(),
                     server_bytes=resident_bytes(self.pid),
+                    server_seconds=cpu_seconds(self.pid),
+                    database_seconds=sum(map(cpu_seconds, postgres)),
+                    machine_seconds=busy_seconds(),
                     connections=len(backends),
                     busy_connections=sum(not title.endswith("idle") for title in backends),
                     queued=numbers.get("reward_jobs_queued", 0.0),
@@ -127,21 +136,33 @@ def resident_bytes(pid: int) -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS"))
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time a process has used, its threads' too; none when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _numbers(text: str) -> dict[str, float]:
     plain = (line.split(" ") for line in text.splitlines() if line[0] != "#" and "{" not in line)
     return {name: float(value) for name, value in plain}
 
 
-def _backends(data_dir: Path) -> list[str]:
-    """Return the titles of the processes in which Postgres serves connections."""
+def _postgres(data_dir: Path) -> list[int]:
+    """Return the processes of the embedded Postgres."""
     (pid_file,) = data_dir.rglob("postmaster.pid")
     postmaster = int(pid_file.read_text().split()[0])
     pids = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-    titles = [_title(pid) for pid in pids]
-    return [title for title in titles if title and not any(word in title for word in _KEEPERS)]
+    return [int(pid) for pid in pids]
 
 
-def _title(pid: str) -> str:
+def _serves(title: str) -> bool:
+    return bool(title) and not any(word in title for word in _KEEPERS)
+
+
+def _title(pid: int) -> str:
     try:
         raw = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
