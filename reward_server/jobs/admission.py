@@ -1,7 +1,8 @@
 """Who may come in: a bounded queue, a share of it for every key, and a true time to come back.
 
-How much waits is counted in the database once a second and by what this process let in since, so
-that letting a job in costs no count; several servers together may let in a second's worth more.
+How much waits is counted in the database once a second; what this process let in since is added,
+and for every end that was heard of one has left. So letting a job in costs no count; several servers
+together may let in a second's worth more.
 
 When there will be room is told by how fast jobs have ended while others waited. Whoever is refused
 gets a place behind those who were refused just before, so that not all come back at once.
@@ -44,6 +45,7 @@ class Admission:
         self._quotas = quotas
         self._counted: Counter[str] = Counter()
         self._since: Counter[str] = Counter()
+        self._heard = 0
         self._throughput = Throughput()
         self._promises: deque[tuple[float, int]] = deque()
         self._promised = 0
@@ -52,7 +54,8 @@ class Admission:
     @property
     def queued(self) -> int:
         """Return about how many jobs wait."""
-        return self._counted.total() + self._since.total()
+        left = self._endings.heard - self._heard
+        return max(0, self._counted.total() - left) + self._since.total()
 
     def admit(self, client: str, count: int = 1) -> None:
         """Let so many jobs of a client in.
@@ -69,8 +72,10 @@ class Admission:
         over, over_quota = self.queued + count - self._limit, own + count - quota
         if max(over, over_quota) > 0:
             message = "the queue is full; try again later"
-            share = own / self.queued if over_quota > over else 1.0
-            raise OverloadedError(message, self._promise(max(over, over_quota), count, share))
+            if over >= over_quota:
+                raise OverloadedError(message, self._promise(over, count, 1.0))
+            seconds = self._promise(over_quota, count, own / max(own, self.queued))
+            raise OverloadedError(message, seconds + math.ceil(_PERIOD_SECONDS))
         self._since[client] += count
 
     def passed(self, client: str) -> None:
@@ -98,11 +103,12 @@ class Admission:
 
     async def count(self) -> None:
         """Count now; where the database does not answer, the last count stands."""
-        let_in = self._since.copy()
+        let_in, heard = self._since.copy(), self._endings.heard
         try:
             self.state = await self._queue.state()
         except InfrastructureError:
             return
         self._counted = Counter(self.state.queued_of)
         self._since -= let_in
-        self._throughput.note(self._endings.heard, is_waited_for=self.state.queued > 0)
+        self._heard = heard
+        self._throughput.note(heard, is_waited_for=self.state.queued > 0)
