@@ -21,7 +21,7 @@ from reward_server.model import ErrorKind
 from reward_server.store.values import JobState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from uuid import UUID
 
     from pydantic import BaseModel
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 routes = APIRouter()
 
 Seconds = Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False)]
+_TOLD_AT_ONCE = 100
 _ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"model": answers.JobOut}}
 
 
@@ -197,15 +198,22 @@ async def _tell(
     services: Services, progress: Progress
 ) -> tuple[list[answers.ResultOut], list[answers.LostOut]]:
     done = [item for item in progress.ended if item.state.has_answer]
-    missing = [item.job_id for item in done if item.job_id not in progress.answers]
-    found = {**progress.answers, **(await services.desk.answers(missing) if missing else {})}
-    results = [
+    results: list[answers.ResultOut] = []
+    for first in range(0, len(done), _TOLD_AT_ONCE):  # others have their turn in between
+        results += await _results(services, done[first : first + _TOLD_AT_ONCE], progress.answers)
+    return results, [_lost(item) for item in progress.ended if not item.state.has_answer]
+
+
+async def _results(
+    services: Services, done: Sequence[BatchItem], at_hand: Mapping[UUID, StoredAnswer]
+) -> list[answers.ResultOut]:
+    missing = [item.job_id for item in done if item.job_id not in at_hand]
+    found = {**at_hand, **(await services.desk.answers(missing) if missing else {})}
+    return [
         answers.ResultOut.at(item.index, found[item.job_id])
         for item in done
         if item.job_id in found
     ]
-    lost = [_lost(item) for item in progress.ended if not item.state.has_answer]
-    return results, lost
 
 
 def _lost(item: BatchItem) -> answers.LostOut:

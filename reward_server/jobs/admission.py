@@ -1,8 +1,8 @@
 """Who may come in: a bounded queue, a share of it for every key, and a true time to come back.
 
 How much waits is counted in the database once a second; what this process let in since is added,
-and for every end that was heard of one has left. So letting a job in costs no count; several servers
-together may let in a second's worth more.
+and for every end that was heard of one has left. So letting a job in costs no count; several
+servers together may let in a second's worth more.
 
 When there will be room is told by how fast jobs have ended while others waited. Whoever is refused
 gets a place behind those who were refused just before, so that not all come back at once.
