@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-import uvicorn
 from prometheus_client import start_http_server
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from reward_server import preflight
+from reward_server.api import serving
 from reward_server.api.app import create_app
 from reward_server.cli_lm import lm_app
 from reward_server.cli_rescore import rescore_command
@@ -34,8 +34,6 @@ from trainer_client import RewardServerError as NoAnswerError
 if TYPE_CHECKING:
     from trainer_client import Fields
 
-_DRAIN_SECONDS = 10
-_KEEP_ALIVE_SECONDS = 120
 _PATIENCE_SECONDS = 1.0  # a person sees that the server is not there and need not wait to be told
 
 app = typer.Typer(
@@ -73,16 +71,8 @@ def serve(
     settings = load_settings(host=host, port=port, data_dir=data_dir)
     _refuse_if_missing(preflight.look(settings, works=work_here))
     _log_to_stderr()
-    uvicorn.run(
-        create_app(lambda: open_services(settings, works=work_here)),
-        host=settings.host,
-        port=settings.port,
-        loop="uvloop",
-        http="httptools",
-        access_log=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_DRAIN_SECONDS,
-    )
+    served = create_app(lambda: open_services(settings, works=work_here))
+    serving.serve(served, settings.host, settings.port)
 
 
 @app.command()

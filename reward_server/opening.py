@@ -178,7 +178,7 @@ async def _open_background(  # noqa: PLR0913, PLR0917 - one argument a collabora
     group = await stack.enter_async_context(asyncio.TaskGroup())
 
     def on_ended(job_id: UUID) -> None:
-        endings.tell(job_id)
+        endings.hear(job_id)
         if worker is not None:
             group.create_task(worker.look_after(job_id))
 

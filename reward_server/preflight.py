@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import os
 import platform
+import resource
 import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from reward_server.settings import Settings
+
+
+_MANY_FILES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ def look(settings: Settings, *, serves: bool = True, works: bool = True) -> list
     }
     findings = [_finding(name, check, settings) for name, check in looks.items()]
     findings += _competitions(settings)
+    findings += _open_files() if serves else ()
     if not works:
         return findings
     return [*findings, *_sandbox_findings(settings), *_slots(settings), *_language_model(settings)]
@@ -198,6 +203,15 @@ def _address(settings: Settings) -> str:
             message = f"{settings.host}:{settings.port} cannot be used ({error}): try --port"
             raise OSError(message) from error
     return f"{settings.host}:{settings.port}"
+
+
+def _open_files() -> Iterator[Finding]:
+    """Say how many clients can wait at once: each holds an open file."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    text = f"{most} at most, one for every client that waits"
+    if most < _MANY_FILES:
+        text += ": raise the limit (ulimit -Hn) where thousands wait"
+    yield Finding("open files", is_met=True, detail=text, is_warning=most < _MANY_FILES)
 
 
 def _limits() -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
@@ -64,6 +65,7 @@ def make_bounds(settings: Settings) -> Bounds:
         lease_seconds=settings.jobs.lease_seconds,
         queue_seconds=settings.jobs.queue_seconds,
         round_seconds=PERIOD_SECONDS,
+        programs_before=max(1, math.ceil((settings.jobs.ahead or 0) / settings.slots)),
     )
 
 

@@ -114,10 +114,14 @@ async def readyz(services: Wired) -> Response:
         database = answers.PartOut(ready=False, detail=error.message)
     kind, slots = services.settings.sandbox.kind, services.settings.slots
     detail = f"{kind}, {slots} slots" if services.desk.worker else "programs run elsewhere"
+    is_stopping = services.desk.is_stopping
+    sandbox = answers.PartOut(
+        ready=not is_stopping, detail="the server is being stopped" if is_stopping else detail
+    )
     content = answers.ReadyOut(
-        ready=database.ready,
+        ready=database.ready and sandbox.ready,
         database=database,
-        sandbox=answers.PartOut(ready=True, detail=detail),
+        sandbox=sandbox,
         lm=services.describe_lm(),
     )
     return as_json(content, 200 if content.ready else 503)

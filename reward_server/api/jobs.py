@@ -21,17 +21,19 @@ from reward_server.model import ErrorKind
 from reward_server.store.values import JobState
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from uuid import UUID
 
     from pydantic import BaseModel
 
     from reward_server.api.services import Services
+    from reward_server.jobs.following import Progress
     from reward_server.store.values import BatchItem, StoredAnswer
 
 routes = APIRouter()
 
 Seconds = Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False)]
+_TOLD_AT_ONCE = 100
 _ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"model": answers.JobOut}}
 
 
@@ -56,7 +58,8 @@ async def score(request: Request, services: Wired, client: Client) -> Response:
     """Score one submission; held until it has ended, or for `wait_seconds`."""
     asked = await read_score_request(request, services.settings.body_bytes)
     accepted = await services.desk.submit(asked.asked(client))
-    return await _job_response(services, accepted.job_id, asked.wait_seconds)
+    ending = await services.desk.wait(accepted.job_id, asked.wait_seconds, is_fresh=accepted.is_new)
+    return _job_response(accepted.job_id, ending)
 
 
 @routes.post(
@@ -98,7 +101,8 @@ def _ending(
 @routes.get("/v1/jobs/{job_id}", response_model=answers.Answer, responses=_ACCEPTED)
 async def job(job_id: str, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
     """Return a job's answer once it has ended, waiting for it up to `wait_seconds`."""
-    return await _job_response(services, parse_id(job_id, "job"), wait_seconds)
+    parsed = parse_id(job_id, "job")
+    return _job_response(parsed, await services.desk.wait(parsed, wait_seconds))
 
 
 @routes.delete("/v1/jobs/{job_id}")
@@ -109,8 +113,7 @@ async def cancel(job_id: str, services: Wired) -> answers.JobStateOut:
     return answers.JobStateOut(job_id=parsed, status=state.value)
 
 
-async def _job_response(services: Services, job_id: UUID, seconds: float | None) -> Response:
-    ending = await services.desk.wait(job_id, seconds)
+def _job_response(job_id: UUID, ending: StoredAnswer | JobState) -> Response:
     if isinstance(ending, JobState):
         return as_json(answers.JobOut(job_id=job_id, status=_open_state(ending)), 202)
     return as_json(answers.Answer.of(ending), 200)
@@ -137,7 +140,7 @@ async def _submit_batch(
 ) -> tuple[UUID, list[UUID]]:
     asked = await read_request(request, services.settings.batch_bytes, BatchRequest)
     return await services.desk.submit_batch(
-        [item.asked(client) for item in asked.items],
+        await asked.asked(client),
         asked.min_complete or len(asked.items),
         cancels_rest=asked.rest == "cancel",
     )
@@ -147,11 +150,10 @@ async def _submit_batch(
 async def batch(batch_id: str, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
     """Return what a batch has so far, waiting up to `wait_seconds` until that is enough."""
     parsed = parse_id(batch_id, "batch")
-    async for progress in services.desk.follow(parsed, wait_seconds):
-        last = progress
-    results, lost = await _tell(services, last.ended)
+    progress = await services.desk.wait_for_batch(parsed, wait_seconds)
+    results, lost = await _tell(services, progress)
     content = answers.BatchProgressOut(
-        batch_id=parsed, complete=last.is_complete, results=results, errors=lost
+        batch_id=parsed, complete=progress.is_complete, results=results, errors=lost
     )
     return as_json(content, 200)
 
@@ -184,28 +186,34 @@ async def stream_batch(request: Request, services: Wired, client: Client) -> Res
 
 
 async def _lines(services: Services, batch_id: UUID) -> AsyncIterator[str]:
-    told: set[int] = set()
     async for progress in services.desk.follow(batch_id, None):
-        fresh = [item for item in progress.ended if item.index not in told]
-        told.update(item.index for item in fresh)
-        results, lost = await _tell(services, fresh)
+        results, lost = await _tell(services, progress)
         told_of = {one.index: one.model_dump_json() for one in results}
         told_of |= {one.index: one.model_dump_json() for one in lost}
-        lines = [told_of[item.index] for item in fresh if item.index in told_of]
+        lines = [told_of[item.index] for item in progress.ended if item.index in told_of]
         yield "".join(f"{line}\n" for line in lines) or "\n"
 
 
 async def _tell(
-    services: Services, ended: Sequence[BatchItem]
+    services: Services, progress: Progress
 ) -> tuple[list[answers.ResultOut], list[answers.LostOut]]:
-    found = await services.desk.answers([item.job_id for item in ended if item.state.has_answer])
-    results = [
+    done = [item for item in progress.ended if item.state.has_answer]
+    results: list[answers.ResultOut] = []
+    for first in range(0, len(done), _TOLD_AT_ONCE):  # others have their turn in between
+        results += await _results(services, done[first : first + _TOLD_AT_ONCE], progress.answers)
+    return results, [_lost(item) for item in progress.ended if not item.state.has_answer]
+
+
+async def _results(
+    services: Services, done: Sequence[BatchItem], at_hand: Mapping[UUID, StoredAnswer]
+) -> list[answers.ResultOut]:
+    missing = [item.job_id for item in done if item.job_id not in at_hand]
+    found = {**at_hand, **(await services.desk.answers(missing) if missing else {})}
+    return [
         answers.ResultOut.at(item.index, found[item.job_id])
-        for item in ended
+        for item in done
         if item.job_id in found
     ]
-    lost = [_lost(item) for item in ended if not item.state.has_answer]
-    return results, lost
 
 
 def _lost(item: BatchItem) -> answers.LostOut:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _LONGEST_WAIT_SECONDS = 86_400
 _DISCARDED_BYTES = 64 << 20
 _MOST_ITEMS = 10_000
+_LONG_BYTES = 1 << 16
+_FEW_ITEMS = 50
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -123,6 +126,14 @@ class BatchRequest(BaseModel):
             raise ValueError(message)
         return self
 
+    async def asked(self, client: str) -> list[Asked]:
+        """Return what the desk needs to know of every item; of many, beside all other requests."""
+
+        def read() -> list[Asked]:
+            return [item.asked(client) for item in self.items]
+
+        return read() if len(self.items) < _FEW_ITEMS else await asyncio.to_thread(read)
+
 
 class WaitRequest(BaseModel):
     """Jobs of which the first to end is waited for."""
@@ -162,7 +173,7 @@ async def read_score_request(request: Request, most_bytes: int) -> ScoreRequest:
 
 
 async def read_request(request: Request, most_bytes: int, model: type[_Model]) -> _Model:
-    """Read and check a JSON body of any kind.
+    """Read and check a JSON body of any kind, a long one beside all other requests.
 
     Raises:
         RequestError: `invalid_request`.
@@ -172,7 +183,14 @@ async def read_request(request: Request, most_bytes: int, model: type[_Model]) -
     if content_type != "application/json":
         message = "the body must be JSON, with Content-Type: application/json"
         raise HttpError(415, message)
-    content = _parse(await _read(request, most_bytes))
+    body = await _read(request, most_bytes)
+    if len(body) < _LONG_BYTES:
+        return _check(body, model)
+    return await asyncio.to_thread(_check, body, model)
+
+
+def _check(body: bytes, model: type[_Model]) -> _Model:
+    content = _parse(body)
     try:
         return model.model_validate(content)
     except ValidationError as error:

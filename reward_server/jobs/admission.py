@@ -1,7 +1,11 @@
 """Who may come in: a bounded queue, a share of it for every key, and a true time to come back.
 
-How much waits is counted in the database once a second and by what this process let in since, so
-that letting a job in costs no count; several servers together may let in a second's worth more.
+How much waits is counted in the database once a second; what this process let in since is added,
+and for every end that was heard of one has left. So letting a job in costs no count; several
+servers together may let in a second's worth more.
+
+When there will be room is told by how fast jobs have ended while others waited. Whoever is refused
+gets a place behind those who were refused just before, so that not all come back at once.
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING
 
-from reward_server.errors import InfrastructureError, OverloadedError
+from reward_server.errors import InfrastructureError, OverloadedError, RequestError
+from reward_server.jobs.throughput import Throughput
+from reward_server.model import ErrorKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,9 +28,9 @@ if TYPE_CHECKING:
     from reward_server.store.values import QueueState
 
 _PERIOD_SECONDS = 1.0
-_WINDOW_SECONDS = 60.0
-_UNKNOWN_SECONDS = 5
+_SHARE_OF_TIME = 0.02
 _LONGEST_SECONDS = 3600
+_MOST_PROMISED = 1_000
 
 
 class Admission:
@@ -39,56 +45,70 @@ class Admission:
         self._quotas = quotas
         self._counted: Counter[str] = Counter()
         self._since: Counter[str] = Counter()
-        self._seen: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+        self._heard = 0
+        self._throughput = Throughput()
+        self._promises: deque[tuple[float, int]] = deque()
+        self._promised = 0
         self.state: QueueState | None = None
 
     @property
     def queued(self) -> int:
         """Return about how many jobs wait."""
-        return self._counted.total() + self._since.total()
+        left = self._endings.heard - self._heard
+        return max(0, self._counted.total() - left) + self._since.total()
 
     def admit(self, client: str, count: int = 1) -> None:
         """Let so many jobs of a client in.
 
         Raises:
             OverloadedError: when the queue or the client's share of it is full.
+            RequestError: `too_large` for what would not fit into an empty queue either.
         """
-        over = self.queued + count - self._limit
-        quota = self._quotas.get(client)
-        if quota is not None:
-            over = max(over, self._counted[client] + self._since[client] + count - quota)
-        if over > 0:
+        quota = self._quotas.get(client, self._limit)
+        if count > min(quota, self._limit):
+            message = f"so many jobs at once are more than may wait ({min(quota, self._limit)})"
+            raise RequestError(ErrorKind.TOO_LARGE, message)
+        own = self._counted[client] + self._since[client]
+        over, over_quota = self.queued + count - self._limit, own + count - quota
+        if max(over, over_quota) > 0:
             message = "the queue is full; try again later"
-            raise OverloadedError(message, self._seconds_until_free(over))
+            if over >= over_quota:
+                raise OverloadedError(message, self._promise(over, count, 1.0))
+            seconds = self._promise(over_quota, count, own / max(own, self.queued))
+            raise OverloadedError(message, seconds + math.ceil(_PERIOD_SECONDS))
         self._since[client] += count
 
     def passed(self, client: str) -> None:
         """Say that a job did not have to wait after all."""
         self._since[client] = max(0, self._since[client] - 1)
 
-    def _seconds_until_free(self, count: int) -> int:
-        (first, before), (last, now) = self._seen[0], self._seen[-1]
-        if now == before or last == first:
-            return _UNKNOWN_SECONDS
-        rate = (now - before) / (last - first)
-        return max(1, min(_LONGEST_SECONDS, math.ceil(count / rate)))
+    def _promise(self, over: int, count: int, share: float) -> int:
+        """Return the seconds until so many jobs more have left, and those promised before."""
+        now = time.monotonic()
+        while self._promises and self._promises[0][0] <= now:
+            self._promised -= self._promises.popleft()[1]
+        seconds = (over + self._promised) / (share * self._throughput.rate)
+        if self._promised < _MOST_PROMISED:
+            self._promises.append((now + seconds, count))
+            self._promised += count
+        return max(1, min(_LONGEST_SECONDS, math.ceil(seconds)))
 
     async def keep_counting(self) -> None:
-        """Count for ever what waits in the database."""
+        """Count for ever what waits in the database; a long queue is not counted all the time."""
         while True:
+            begun = time.monotonic()
             await self.count()
-            await asyncio.sleep(_PERIOD_SECONDS)
+            took_seconds = time.monotonic() - begun
+            await asyncio.sleep(max(_PERIOD_SECONDS, took_seconds / _SHARE_OF_TIME))
 
     async def count(self) -> None:
         """Count now; where the database does not answer, the last count stands."""
-        let_in = self._since.copy()
+        let_in, heard = self._since.copy(), self._endings.heard
         try:
             self.state = await self._queue.state()
         except InfrastructureError:
             return
         self._counted = Counter(self.state.queued_of)
         self._since -= let_in
-        moment = time.monotonic()
-        self._seen.append((moment, self._endings.told))
-        while self._seen[0][0] < moment - _WINDOW_SECONDS:
-            self._seen.popleft()
+        self._heard = heard
+        self._throughput.note(heard, is_waited_for=self.state.queued > 0)

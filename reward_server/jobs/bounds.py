@@ -18,14 +18,15 @@ class Bounds:
     lease_seconds: float
     queue_seconds: float
     round_seconds: float
+    programs_before: int = 1
 
 
 def budget_seconds(bounds: Bounds, wall_seconds: float) -> float:
     """Return the time a job has over all its attempts, once the first has begun.
 
-    A job that was borrowed ahead of time may have to wait for the longest program there is.
+    A job that was borrowed ahead of time may have to wait for the longest programs there are.
     """
-    wall = min(wall_seconds, bounds.wall_seconds) + bounds.wall_seconds
+    wall = min(wall_seconds, bounds.wall_seconds) + bounds.programs_before * bounds.wall_seconds
     attempt = bounds.instrument_seconds + _BOOT_SECONDS + wall + bounds.grade_seconds
     return bounds.max_attempts * (attempt + bounds.lease_seconds)
 

@@ -6,13 +6,13 @@ this process has a place and nothing else waits, a job is lent to it as it is ac
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reward_server.errors import InfrastructureError, OverloadedError, RequestError
 from reward_server.jobs.bounds import budget_seconds
+from reward_server.jobs.following import Progress, follow
 from reward_server.model import ErrorKind, Priority
 from reward_server.store.rows import parse_parent_id
 from reward_server.store.values import Claimed, JobState, Order
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from reward_server.model import Submission
     from reward_server.store.batches import Batches
     from reward_server.store.queries import Store
-    from reward_server.store.values import Accepted, BatchItem, BatchRow, StoredAnswer
+    from reward_server.store.values import Accepted, BatchRow, StoredAnswer
     from reward_server.tasks.base import Task
     from reward_server.tasks.registry import Registry
 
-_POLL_SECONDS = 5.0
 _MOST_TOLD = 256
+_NO_JOB = "there is no such job"
+_NO_PARENT = "parent_id is not the id of a stored solution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +46,6 @@ class Asked:
     idempotency_key: str | None = None
     priority: Priority = Priority.TRAINING
     client: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a batch has come: its ended items in order, and whether that is enough."""
-
-    is_complete: bool
-    ended: tuple[BatchItem, ...]
 
 
 class Desk:
@@ -85,7 +78,10 @@ class Desk:
             RequestError: `unknown_task`, `invalid_request`, `conflict` or `overloaded`.
             InfrastructureError: `store_error`; whether it was accepted is not known then.
         """
-        order = await self._order(asked)
+        self._refuse_if_stopping()
+        order = self._order(asked)
+        if await self._with_unknown_parent([asked]) is not None:
+            raise RequestError(ErrorKind.INVALID_REQUEST, _NO_PARENT)
         try:
             self.admission.admit(asked.client)
         except OverloadedError:
@@ -124,35 +120,42 @@ class Desk:
             RequestError: as `submit`; the text names the item.
             InfrastructureError: `store_error`.
         """
-        orders = []
-        for index, one in enumerate(asked):
-            try:
-                orders.append(await self._order(one))
-            except RequestError as error:
-                raise RequestError(error.kind, f"items.{index}: {error.message}") from None
-        self.admission.admit(asked[0].client, len(asked))
+        self._refuse_if_stopping()
+        orders = self._orders(asked)
+        unknown = await self._with_unknown_parent(asked)
+        if unknown is not None:
+            raise RequestError(ErrorKind.INVALID_REQUEST, f"items.{unknown}: {_NO_PARENT}")
+        try:
+            self.admission.admit(asked[0].client, len(asked))
+        except OverloadedError:
+            if await self._batches.count_new(orders):
+                raise
         return await self._batches.create(orders, min_complete, cancels_rest=cancels_rest)
 
-    async def wait(self, job_id: UUID, seconds: float | None) -> StoredAnswer | JobState:
+    async def wait(
+        self, job_id: UUID, seconds: float | None, *, is_fresh: bool = False
+    ) -> StoredAnswer | JobState:
         """Wait for a job to end and return its answer, or its state if it has not ended.
+
+        A fresh one, just accepted, need not be looked up where it is at work here.
 
         Raises:
             InfrastructureError: the job ended without a reward.
             RequestError: `not_found`.
         """
         deadline = None if seconds is None else time.monotonic() + seconds
-        here = None if self.worker is None else self.worker.result(job_id)
-        if here is not None:
-            await asyncio.wait({here}, timeout=seconds)
-            if here.done() and not here.cancelled() and (answer := here.result()) is not None:
-                return answer
         with self._endings.expect([job_id]) as expectation:
-            while True:
-                found = await self.look_up(job_id)
+            is_here = is_fresh and self.worker is not None and self.worker.runs(job_id)
+            found = JobState.RUNNING if is_here else await self.look_up(job_id)
+            while isinstance(found, JobState):
                 left = None if deadline is None else deadline - time.monotonic()
-                if not isinstance(found, JobState) or (left is not None and left <= 0):
-                    return found
-                await expectation.any(_POLL_SECONDS if left is None else min(left, _POLL_SECONDS))
+                if left is not None and left <= 0:
+                    break
+                told = await expectation.any(left)
+                if not told and self.is_stopping:
+                    break
+                found = told.get(job_id) or await self.look_up(job_id)
+        return found
 
     async def wait_for_any(
         self, job_ids: Sequence[UUID], seconds: float
@@ -163,14 +166,18 @@ class Desk:
             InfrastructureError: `store_error`.
         """
         deadline = time.monotonic() + seconds
+        known: dict[UUID, StoredAnswer] = {}
         with self._endings.expect(job_ids) as expectation:
-            while not (ended := await self._endings.among(job_ids)):
-                if (left := deadline - time.monotonic()) <= 0:
+            ended = await self._endings.among(job_ids)
+            while not ended and (left := deadline - time.monotonic()) > 0:
+                told = await expectation.any(left)
+                if not told and self.is_stopping:
                     break
-                await expectation.any(min(left, _POLL_SECONDS))
-        told = [job_id for job_id in dict.fromkeys(job_ids) if job_id in ended][:_MOST_TOLD]
-        found = await self._store.answers(told)
-        return {job_id: found.get(job_id) or await self._ending(job_id) for job_id in told}
+                known = {job_id: answer for job_id, answer in told.items() if answer is not None}
+                ended = set(known) or await self._endings.among(told)
+        told_of = [job_id for job_id in dict.fromkeys(job_ids) if job_id in ended][:_MOST_TOLD]
+        found = known or await self._store.answers(told_of)
+        return {job_id: found.get(job_id) or await self._ending(job_id) for job_id in told_of}
 
     async def look_up(self, job_id: UUID) -> StoredAnswer | JobState:
         """Return the answer of a job, or its state if it has not ended.
@@ -179,19 +186,17 @@ class Desk:
             InfrastructureError: the job ended without a reward.
             RequestError: `not_found`.
         """
-        stored = await self._store.answer(job_id)
-        if stored is not None:
-            return stored
-        job = await self._store.job(job_id)
-        if job is None:
-            message = "there is no such job"
-            raise RequestError(ErrorKind.NOT_FOUND, message)
-        if job.state is JobState.CANCELLED:
+        standing = await self._store.standing(job_id)
+        if standing is None:
+            raise RequestError(ErrorKind.NOT_FOUND, _NO_JOB)
+        if standing.state is JobState.CANCELLED:
             message = "the job was cancelled"
             raise InfrastructureError(ErrorKind.CANCELLED, message)
-        if job.error is not None:
-            raise InfrastructureError(job.error.kind, job.error.message)
-        return JobState.RUNNING if job.state.has_ended else job.state
+        if standing.error is not None:
+            raise InfrastructureError(standing.error.kind, standing.error.message)
+        if not standing.state.has_answer:
+            return standing.state
+        return await self._store.answer(job_id) or JobState.RUNNING
 
     async def _ending(self, job_id: UUID) -> StoredAnswer | InfrastructureError | RequestError:
         try:
@@ -214,31 +219,49 @@ class Desk:
             if self.worker is not None:
                 await self.worker.look_after(job_id)
             return JobState.CANCELLED
-        job = await self._store.job(job_id)
-        if job is None:
-            message = "there is no such job"
-            raise RequestError(ErrorKind.NOT_FOUND, message)
-        return job.state
+        standing = await self._store.standing(job_id)
+        if standing is None:
+            raise RequestError(ErrorKind.NOT_FOUND, _NO_JOB)
+        return standing.state
+
+    async def stop(self) -> None:
+        """Take nothing more in, let go of all who wait, and let what runs come to its end."""
+        self._endings.stop()
+        if self.worker is not None:
+            await self.worker.drain()
+        self._endings.stop()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Return whether nothing more is taken in."""
+        return self._endings.is_stopping
+
+    def _refuse_if_stopping(self) -> None:
+        if self.is_stopping:
+            message = "the server is being stopped; try again later"
+            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
 
     async def follow(self, batch_id: UUID, seconds: float | None) -> AsyncIterator[Progress]:
-        """Tell how far a batch has come, at once and at every end, until it is complete.
+        """Tell how far a batch has come, at once, at every end and now and then.
 
         Raises:
             RequestError: `not_found`.
         """
-        deadline = None if seconds is None else time.monotonic() + seconds
         batch = await self._batch(batch_id)
-        with self._endings.expect({item.job_id for item in batch.items}) as expectation:
-            while True:
-                batch = await self._batch(batch_id)
-                progress = _progress(batch)
-                if progress.is_complete:
-                    await self._batches.close(batch_id)
-                yield progress
-                left = None if deadline is None else deadline - time.monotonic()
-                if progress.is_complete or (left is not None and left <= 0):
-                    return
-                await expectation.any(_POLL_SECONDS if left is None else min(left, _POLL_SECONDS))
+        async for progress in follow(self._batches, self._endings, batch, seconds):
+            yield progress
+
+    async def wait_for_batch(self, batch_id: UUID, seconds: float) -> Progress:
+        """Wait until a batch is complete, and return all of it that has ended, in order.
+
+        Raises:
+            RequestError: `not_found`.
+        """
+        is_complete = False
+        async for progress in self.follow(batch_id, seconds):
+            is_complete = progress.is_complete
+        batch = await self._batch(batch_id)
+        return Progress(is_complete, tuple(i for i in batch.items if i.state.has_ended), {})
 
     async def answers(self, job_ids: Sequence[UUID]) -> dict[UUID, StoredAnswer]:
         """Return the answers of these jobs, as far as they have one."""
@@ -251,14 +274,21 @@ class Desk:
             raise RequestError(ErrorKind.NOT_FOUND, message)
         return batch
 
-    async def _order(self, asked: Asked) -> Order:
+    def _orders(self, asked: Sequence[Asked]) -> list[Order]:
+        """Check the items of a batch; the text of an error names the item."""
+        orders = []
+        for index, one in enumerate(asked):
+            try:
+                orders.append(self._order(one))
+            except RequestError as error:
+                raise RequestError(error.kind, f"items.{index}: {error.message}") from None
+        return orders
+
+    def _order(self, asked: Asked) -> Order:
         submission = asked.submission
         task = self._registry.get(submission.task_id)
         _check_wall(submission, task)
-        parent = parse_parent_id(submission.parent_id)
-        if parent is not None and not await self._store.has_solution(parent):
-            message = "parent_id is not the id of a stored solution"
-            raise RequestError(ErrorKind.INVALID_REQUEST, message)
+        parse_parent_id(submission.parent_id)
         wall_seconds = submission.wall_seconds or task.card.wall_seconds
         return Order(
             submission=submission,
@@ -269,12 +299,12 @@ class Desk:
             budget_seconds=budget_seconds(self._bounds, wall_seconds),
         )
 
-
-def _progress(batch: BatchRow) -> Progress:
-    ended = tuple(item for item in batch.items if item.state.has_ended)
-    done = sum(item.state.has_answer for item in ended)
-    is_complete = done >= batch.min_complete or len(ended) == len(batch.items)
-    return Progress(is_complete, ended)
+    async def _with_unknown_parent(self, asked: Sequence[Asked]) -> int | None:
+        """Return the first whose parent is not in the store, all being asked for at once."""
+        parents = [parse_parent_id(one.submission.parent_id) for one in asked]
+        named = {parent for parent in parents if parent is not None}
+        unknown = named - await self._store.known_solutions(named) if named else set()
+        return next((i for i, parent in enumerate(parents) if parent in unknown), None)
 
 
 def _check_wall(submission: Submission, task: Task) -> None:

@@ -1,14 +1,14 @@
 """Waking those who wait for jobs to end, without holding a connection for any of them.
 
 Ends are told by the worker in this process, by the database's notifications, and in any case by
-asking now and then: a notification may be lost, an end may not.
+asking now and then for all who wait: a notification may be lost, an end may not.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,28 +16,50 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from reward_server.store.queue import Queue
+    from reward_server.store.values import StoredAnswer
+
+    Told = dict[UUID, StoredAnswer | None]
+
+_ASKED_AT_ONCE = 5_000
+_LAST_WAIT_SECONDS = 1.0
 
 
 class Expectation:
-    """Jobs that somebody waits for; those that have ended come out one by one."""
+    """Jobs that somebody waits for; those that may have ended come out, with what is known."""
 
-    def __init__(self) -> None:
-        self._ended: asyncio.Queue[UUID] = asyncio.Queue()
+    def __init__(self, endings: Endings, job_ids: Iterable[UUID]) -> None:
+        self._endings = endings
+        self.job_ids = set(job_ids)
+        self._told: Told = {}
+        self._woken = asyncio.Event()
 
-    def tell(self, job_id: UUID) -> None:
+    def tell(self, job_id: UUID, answer: StoredAnswer | None) -> None:
         """Say that a job has ended, or may have."""
-        self._ended.put_nowait(job_id)
+        self._told[job_id] = answer or self._told.get(job_id)
+        self._woken.set()
 
-    async def any(self, seconds: float | None) -> set[UUID]:
-        """Wait for a job to end and return all that have; nothing when the time is over."""
-        try:
+    def wake(self) -> None:
+        """Let whoever waits go on without anything having ended."""
+        self._woken.set()
+
+    async def any(self, seconds: float | None) -> Told:
+        """Wait for a job to end and return all that may have; nothing when the time is over.
+
+        A server that is being stopped holds nobody for long.
+        """
+        if self._endings.is_stopping:
+            seconds = min(_LAST_WAIT_SECONDS, _LAST_WAIT_SECONDS if seconds is None else seconds)
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                found = {await self._ended.get()}
-        except TimeoutError:
-            return set()
-        while not self._ended.empty():
-            found.add(self._ended.get_nowait())
-        return found
+                await self._woken.wait()
+        self._woken.clear()
+        told, self._told = self._told, {}
+        return told
+
+    def drop(self, job_ids: Iterable[UUID]) -> None:
+        """Wait no longer for these."""
+        self._endings.release(self, job_ids)
+        self.job_ids.difference_update(job_ids)
 
 
 class Endings:
@@ -46,27 +68,42 @@ class Endings:
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._expected: defaultdict[UUID, set[Expectation]] = defaultdict(set)
-        self.told = 0
+        self.heard = 0
+        self.is_stopping = False
 
     @contextmanager
     def expect(self, job_ids: Iterable[UUID]) -> Iterator[Expectation]:
         """Be told of these jobs' ends from now on; what ended before must be looked up."""
-        expectation, wanted = Expectation(), tuple(job_ids)
-        for job_id in wanted:
+        expectation = Expectation(self, job_ids)
+        for job_id in expectation.job_ids:
             self._expected[job_id].add(expectation)
         try:
             yield expectation
         finally:
-            for job_id in wanted:
-                self._expected[job_id].discard(expectation)
-                if not self._expected[job_id]:
-                    del self._expected[job_id]
+            self.release(expectation, expectation.job_ids)
 
-    def tell(self, job_id: UUID) -> None:
-        """Wake whoever waits for this job."""
-        self.told += 1
+    def release(self, expectation: Expectation, job_ids: Iterable[UUID]) -> None:
+        """Tell somebody of these jobs no more."""
+        for job_id in job_ids:
+            self._expected[job_id].discard(expectation)
+            if not self._expected[job_id]:
+                del self._expected[job_id]
+
+    def tell(self, job_id: UUID, answer: StoredAnswer | None = None) -> None:
+        """Wake whoever waits for this job, with its answer where it is at hand."""
         for expectation in self._expected.get(job_id, ()):
-            expectation.tell(job_id)
+            expectation.tell(job_id, answer)
+
+    def hear(self, job_id: UUID) -> None:
+        """Take note of an end the database tells of: each is told once, wherever it happened."""
+        self.heard += 1
+        self.tell(job_id)
+
+    def stop(self) -> None:
+        """Let everybody go who waits, and hold nobody for long from now on."""
+        self.is_stopping = True
+        for expectation in {one for waiting in self._expected.values() for one in waiting}:
+            expectation.wake()
 
     async def among(self, job_ids: Collection[UUID]) -> set[UUID]:
         """Return which of these jobs have ended, by the database.
@@ -77,11 +114,12 @@ class Endings:
         return await self._queue.ended(job_ids)
 
     async def look(self) -> None:
-        """Ask the database for ends that nobody told us of.
+        """Ask the database, for all who wait, for ends that nobody told us of.
 
         Raises:
             InfrastructureError: `store_error`; nothing is known then.
         """
-        if self._expected:
-            for job_id in await self._queue.ended(tuple(self._expected)):
+        expected = tuple(self._expected)
+        for first in range(0, len(expected), _ASKED_AT_ONCE):
+            for job_id in await self._queue.ended(expected[first : first + _ASKED_AT_ONCE]):
                 self.tell(job_id)

@@ -8,6 +8,7 @@ them there. Nothing is borrowed for that, and nothing depends on it.
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from reward_server.instrument.base import Instrumenter
     from reward_server.model import Submission
     from reward_server.store.queue import Queue
+
+
+_PAUSE_SECONDS = 0.25
 
 
 class Foresight(Protocol):
@@ -52,18 +56,25 @@ class AskingAhead:
         self._most = most
         self._seen: set[UUID] = set()
         self._asking: set[asyncio.Task[None]] = set()
+        self._next_look = 0.0
 
     async def look(self, queue: Queue) -> None:
-        """Look at the queue and begin with what is new there.
+        """Look at the queue, not too often, and begin with what is new there.
 
         Raises:
             InfrastructureError: `store_error`.
         """
-        waiting = dict(await queue.peek(self._most))
-        self._seen &= waiting.keys()
-        for job_id, submission in waiting.items():
-            if job_id not in self._seen:
-                self._seen.add(job_id)
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + _PAUSE_SECONDS
+        waiting = await queue.peek(self._most)
+        new = [job_id for job_id in waiting if job_id not in self._seen]
+        self._seen.intersection_update(waiting)
+        if new:
+            submissions = await queue.submissions(new)
+            self._seen.update(new)
+            for submission in submissions:
                 task = asyncio.create_task(self._ask(submission))
                 self._asking.add(task)
                 task.add_done_callback(self._asking.discard)

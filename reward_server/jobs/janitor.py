@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -42,7 +43,8 @@ async def keep_house(queue: Queue, batches: Batches, endings: Endings, rounds: R
     patient_until = 0.0
     while True:
         begun = time.monotonic()
-        await asyncio.sleep(PERIOD_SECONDS)
+        # Not all servers of one database at the same moment.
+        await asyncio.sleep(PERIOD_SECONDS * random.uniform(0.75, 1.0))  # noqa: S311
         try:
             await batches.close()
             await endings.look()

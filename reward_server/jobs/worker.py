@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -81,12 +82,13 @@ class Worker:
         self._foresight = foresight
         self._meter = meter
         self._memory = memory
-        self._running: dict[UUID, tuple[int, asyncio.Task[StoredAnswer | None]]] = {}
+        self._running: dict[UUID, tuple[int, asyncio.Task[None]]] = {}
         # Ends that were told while a job was on its way here, before it was known as ours.
         self._overheard: set[UUID] = set()
         self._reserved = 0
         self._breaker = Breaker()
-        self._is_draining = False
+        self._is_claiming = False
+        self._drained_at: float | None = None
         self._more_may_wait = True
         self._wake = asyncio.Event()
         self._group = asyncio.TaskGroup()
@@ -106,11 +108,8 @@ class Worker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._is_draining = True
-        self._loops[0].cancel()
+        await self.drain()
         tasks = [task for _, task in self._running.values()]
-        if tasks:
-            await asyncio.wait(tasks, timeout=self.terms.drain_seconds)
         for task in tasks:
             task.cancel()
         if tasks:
@@ -121,6 +120,23 @@ class Worker:
             log.info("%d jobs are left to other workers", released)
         await self._group.__aexit__(kind, error, trace)
 
+    async def drain(self) -> None:
+        """Borrow nothing more and let what runs come to its end, for as long as the terms allow.
+
+        The time is counted from the first call on, however often this is called; it is over when
+        a call is cancelled.
+        """
+        self._loops[0].cancel()
+        if self._drained_at is None:
+            self._drained_at = time.monotonic() + self.terms.drain_seconds
+        tasks = [task for _, task in self._running.values()]
+        try:
+            if tasks:
+                await asyncio.wait(tasks, timeout=max(0.0, self._drained_at - time.monotonic()))
+        except asyncio.CancelledError:
+            self._drained_at = time.monotonic()
+            raise
+
     @property
     def busy(self) -> int:
         """Return how many jobs this worker has."""
@@ -129,7 +145,7 @@ class Worker:
     @property
     def free(self) -> int:
         """Return how many more jobs this worker may borrow."""
-        if self._is_draining:
+        if self._drained_at is not None:
             return 0
         most = 1 if self._breaker.is_open else self.terms.slots + self.terms.ahead
         return most - len(self._running) - self._reserved
@@ -149,16 +165,14 @@ class Worker:
         """Give up a place that was kept."""
         self._reserved -= 1
 
-    def result(self, job_id: UUID) -> asyncio.Task[StoredAnswer | None] | None:
-        """Return the work on a job, if it is done here."""
-        attempt_and_task = self._running.get(job_id)
-        return None if attempt_and_task is None else attempt_and_task[1]
+    def runs(self, job_id: UUID) -> bool:
+        """Return whether this worker is at work on a job, and so will tell of its end."""
+        return job_id in self._running and not self._running[job_id][1].done()
 
     def start(self, job: Claimed) -> None:
         """Begin with a job that was lent to this worker."""
-        stale = self.result(job.job_id)
-        if stale is not None:
-            stale.cancel()  # lost, and lent to this same worker again
+        if job.job_id in self._running:
+            self._running[job.job_id][1].cancel()  # lost, and lent to this same worker again
         task = self._group.create_task(self._run(job))
         self._running[job.job_id] = job.attempt, task
         task.add_done_callback(lambda _: self._forget(job))
@@ -171,7 +185,8 @@ class Worker:
         Where the database does not answer, the next sign of life will tell.
         """
         if job_id not in self._running:
-            self._overheard.add(job_id)
+            if self._reserved or self._is_claiming:
+                self._overheard.add(job_id)
             return
         await asyncio.sleep(_GRACE_SECONDS)  # most ends are this worker's own doing
         with suppress(InfrastructureError):
@@ -197,8 +212,11 @@ class Worker:
         while (free := self.free) > 0:
             if not self._reserved:
                 self._overheard.clear()
-            self._more_may_wait = False
-            jobs = await self._queue.claim(self.claim, free, self._registry.prepared_ids())
+            self._more_may_wait, self._is_claiming = False, True
+            try:
+                jobs = await self._queue.claim(self.claim, free, self._registry.prepared_ids())
+            finally:
+                self._is_claiming = False
             for job in jobs:
                 self.start(job)
             if len(jobs) < free:
@@ -222,7 +240,7 @@ class Worker:
                 log.warning("job %s is given up: it is no longer ours", job_id)
                 task.cancel()
 
-    async def _run(self, job: Claimed) -> StoredAnswer | None:
+    async def _run(self, job: Claimed) -> None:
         try:
             async with asyncio.timeout(max(0.0, job.left_seconds)):
                 answer = await self._answer(job)
@@ -237,10 +255,9 @@ class Worker:
             if answer.duration_seconds > 0 and answer.reused_from is None:
                 self._breaker.passed()
             self._meter.ended(answer)
-            self._endings.tell(job.job_id)
-            return answer
+            self._endings.tell(job.job_id, answer)
+            return
         self._endings.tell(job.job_id)
-        return None
 
     async def _answer(self, job: Claimed) -> StoredAnswer:
         task = self._registry.get(job.submission.task_id)

@@ -2,63 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from sqlalchemy import text
+from itertools import islice
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from reward_server.errors import RequestError, boundary
 from reward_server.model import ErrorKind
-from reward_server.store import statements
+from reward_server.store import batch_statements as statements
 from reward_server.store.database import Database
-from reward_server.store.rows import failure_of, order_parameters
+from reward_server.store.rows import failure_of, order_parameters, storable_or_none
 from reward_server.store.values import BatchItem, BatchRow, JobState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
+    from typing import Any
     from uuid import UUID
 
+    from sqlalchemy import Row
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from reward_server.store.values import Order
 
-_CREATE = text(
-    "INSERT INTO batches (min_complete, rest) VALUES (:min_complete, :rest) RETURNING id"
-)
-_ADD = text("""
-    INSERT INTO batch_items (batch_id, place, job_id, is_own)
-    VALUES (:batch_id, :place, :job_id, :is_own)
-""")
-_BATCH = text("SELECT id, min_complete, rest FROM batches WHERE id = :batch_id")
-_ITEMS = text("""
-    SELECT place, job_id, state, error_kind, error_message
-    FROM batch_items JOIN jobs ON jobs.id = job_id
-    WHERE batch_id = :batch_id ORDER BY finished_at NULLS LAST, place
-""")
-# A batch is complete when enough have a reward, or when there is nothing left to wait for. What it
-# brought and nobody else has in a batch is cancelled then, if it asked for that.
-_CLOSE = text("""
-    WITH complete AS (
-        SELECT id FROM batches
-        WHERE closed_at IS NULL AND (CAST(:batch_id AS uuid) IS NULL OR id = :batch_id) AND (
-            SELECT count(*) FILTER (WHERE state IN ('scored', 'failed')) >= min_complete
-                OR count(*) FILTER (WHERE state IN ('queued', 'running')) = 0
-            FROM batch_items JOIN jobs ON jobs.id = job_id WHERE batch_id = batches.id
-        )
-        FOR UPDATE SKIP LOCKED
-    ), closed AS (
-        UPDATE batches SET closed_at = now() FROM complete WHERE batches.id = complete.id
-        RETURNING batches.id, rest
-    )
-    UPDATE jobs SET state = 'cancelled', finished_at = now(), worker = NULL, lease_until = NULL
-    FROM batch_items AS item JOIN closed ON closed.id = item.batch_id
-    WHERE closed.rest = 'cancel' AND jobs.id = item.job_id AND item.is_own
-        AND jobs.state IN ('queued', 'running')
-        AND NOT EXISTS (
-            SELECT 1 FROM batch_items AS other
-            WHERE other.job_id = jobs.id AND other.batch_id <> item.batch_id
-        )
-    RETURNING jobs.id
-""")
+_AT_ONCE = 500
 
 
 class Batches(Database):
@@ -75,56 +40,123 @@ class Batches(Database):
         rest = "cancel" if cancels_rest else "continue"
         serial = self._engine.execution_options(isolation_level="READ COMMITTED")
         with boundary(ErrorKind.STORE_ERROR, "store"):
+            keyed = _Keyed(orders)
             async with serial.begin() as connection:
                 created = {"min_complete": min_complete, "rest": rest}
-                batch_id: UUID = (await connection.execute(_CREATE, created)).scalar_one()
-                jobs = await _accept_all(connection, orders)
-                items = [
-                    {"batch_id": batch_id, "place": place, "job_id": job_id, "is_own": is_own}
-                    for place, (job_id, is_own) in enumerate(jobs)
-                ]
-                await connection.execute(_ADD, items)
-        return batch_id, [job_id for job_id, _ in jobs]
+                batch_id: UUID = (await connection.execute(statements.CREATE, created)).scalar_one()
+                jobs = await _accept_all(connection, keyed)
+                job_ids = [job_id for job_id, _ in jobs]
+                items = {
+                    "batch_id": batch_id,
+                    "places": list(range(len(jobs))),
+                    "job_ids": job_ids,
+                    "are_own": [is_own for _, is_own in jobs],
+                }
+                await connection.execute(statements.ADD, items)
+        return batch_id, job_ids
+
+    async def count_new(self, orders: Sequence[Order]) -> int:
+        """Return how many jobs a batch of these would add to those that wait or have ended."""
+        keyed = _Keyed(orders)
+        keys = [key for key in keyed.keys if key is not None]
+        rows = await self.rows(statements.FIND_BY_KEYS, {"keys": keys})
+        states = [JobState(row.state) for row in rows]
+        return len(keyed.places) - sum(not s.has_ended or s.has_answer for s in states)
 
     async def get(self, batch_id: UUID) -> BatchRow | None:
         """Return a batch with its items, those that ended first in front."""
-        row = await self.row(_BATCH, {"batch_id": batch_id})
+        row = await self.row(statements.BATCH, {"batch_id": batch_id})
         if row is None:
             return None
-        items = await self.rows(_ITEMS, {"batch_id": batch_id})
+        items = await self.rows(statements.ITEMS, {"batch_id": batch_id})
         return BatchRow(
             batch_id=batch_id,
             min_complete=row.min_complete,
             cancels_rest=row.rest == "cancel",
-            items=tuple(
-                BatchItem(item.place, item.job_id, JobState(item.state), failure_of(item))
-                for item in items
-            ),
+            items=tuple(map(_item, items)),
         )
+
+    async def items_of(self, batch_id: UUID, job_ids: Collection[UUID]) -> tuple[BatchItem, ...]:
+        """Return the items of a batch that are of these jobs, those that ended first in front."""
+        parameters = {"batch_id": batch_id, "job_ids": list(job_ids)}
+        return tuple(map(_item, await self.rows(statements.ITEMS_OF, parameters)))
 
     async def close(self, batch_id: UUID | None = None) -> int:
         """Close this batch, or all, where they are complete; return how many jobs that ended."""
-        return len(await self.rows(_CLOSE, {"batch_id": batch_id}))
+        return len(await self.rows(statements.CLOSE, {"batch_id": batch_id}))
 
 
-async def _accept_all(
-    connection: AsyncConnection, orders: Sequence[Order]
-) -> list[tuple[UUID, bool]]:
-    """Accept in the order of the keys, so that two batches cannot wait for each other."""
-    jobs: dict[int, tuple[UUID, bool]] = {}
-    for index in sorted(range(len(orders)), key=lambda i: orders[i].idempotency_key or ""):
-        jobs[index] = await _accept(connection, orders[index])
-    return [jobs[index] for index in range(len(orders))]
+def _item(row: Row[Any]) -> BatchItem:
+    return BatchItem(row.place, row.job_id, JobState(row.state), failure_of(row))
 
 
-async def _accept(connection: AsyncConnection, order: Order) -> tuple[UUID, bool]:
-    parameters = order_parameters(order)
-    row: Any = (await connection.execute(statements.ACCEPT, parameters)).first()
-    if row is not None:
-        return row.id, True
-    key = {"key": parameters["idempotency_key"]}
-    existing = (await connection.execute(statements.FIND_BY_KEY, key)).one()
-    if existing.body_digest != order.body_digest:
+class _Keyed:
+    """The orders of a batch by their keys: `places` has the first of every key, and all without.
+
+    The places are in the order of the keys, so that two batches cannot wait for each other.
+    """
+
+    def __init__(self, orders: Sequence[Order]) -> None:
+        self.orders = orders
+        self.keys = [storable_or_none(order.idempotency_key) for order in orders]
+        first: dict[str, int] = {}
+        for place, key in enumerate(self.keys):
+            if key is not None:
+                _refuse_other(orders[first.setdefault(key, place)], orders[place].body_digest)
+        places = (p for p, key in enumerate(self.keys) if key is None or first[key] == p)
+        self.places = sorted(places, key=lambda place: self.keys[place] or "")
+
+
+def _refuse_other(order: Order, body_digest: str) -> None:
+    if body_digest != order.body_digest:
         message = "an idempotency key of this batch was used with another request"
         raise RequestError(ErrorKind.CONFLICT, message)
-    return existing.id, False
+
+
+async def _accept_all(connection: AsyncConnection, keyed: _Keyed) -> list[tuple[UUID, bool]]:
+    """Return the job of every place, and whether it is this batch's own."""
+    new_ids = {place: uuid4() for place in keyed.places}
+    own: dict[str, UUID] = {}
+    for chunk in _chunks(keyed.places):
+        parameters = _parameters(keyed, chunk, new_ids)
+        rows = (await connection.execute(statements.ACCEPT_ALL, parameters)).all()
+        own |= {row.idempotency_key: row.id for row in rows if row.idempotency_key is not None}
+    joined = await _join(connection, keyed, own)
+    jobs = []
+    for place, key in enumerate(keyed.keys):
+        if key is None:
+            jobs.append((new_ids[place], True))
+        else:
+            jobs.append((own.get(key) or joined[key], key in own and place in new_ids))
+    return jobs
+
+
+async def _join(
+    connection: AsyncConnection, keyed: _Keyed, own: dict[str, UUID]
+) -> dict[str, UUID]:
+    """Return the jobs of the keys that others have brought."""
+    orders = {key: keyed.orders[place] for place in keyed.places if (key := keyed.keys[place])}
+    keys = [key for key in orders if key not in own]
+    if not keys:
+        return {}
+    rows = (await connection.execute(statements.FIND_BY_KEYS, {"keys": keys})).all()
+    for row in rows:
+        _refuse_other(orders[row.idempotency_key], row.body_digest)
+    return {row.idempotency_key: row.id for row in rows}
+
+
+def _parameters(
+    keyed: _Keyed, places: Sequence[int], new_ids: dict[int, UUID]
+) -> dict[str, list[Any]]:
+    rows = [
+        order_parameters(keyed.orders[place]) | {"id": new_ids[place], "place": place}
+        for place in places
+    ]
+    return {name: [row[name] for row in rows] for name in (*statements.COLUMNS, "place")}
+
+
+def _chunks(places: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Cut a long batch, so that nothing else waits for one statement to be put together."""
+    rest = iter(places)
+    while chunk := tuple(islice(rest, _AT_ONCE)):
+        yield chunk

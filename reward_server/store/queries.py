@@ -17,6 +17,7 @@ from reward_server.store.database import Database
 from reward_server.store.paging import select_page, to_page
 from reward_server.store.rows import (
     answer_of,
+    failure_of,
     order_parameters,
     outcome_parameters,
     placement_parameters,
@@ -30,6 +31,7 @@ from reward_server.store.rows import (
 )
 from reward_server.store.values import (
     Accepted,
+    JobStanding,
     JobState,
     KeptReward,
     Relative,
@@ -37,7 +39,7 @@ from reward_server.store.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from uuid import UUID
 
     from sqlalchemy import Row
@@ -119,6 +121,11 @@ class Store(Database):
         row = await self.row(statements.JOB, {"job_id": job_id})
         return None if row is None else to_job(row)
 
+    async def standing(self, job_id: UUID) -> JobStanding | None:
+        """Return where a job is, without its texts."""
+        row = await self.row(statements.STANDING, {"job_id": job_id})
+        return None if row is None else JobStanding(JobState(row.state), failure_of(row))
+
     async def answer(self, job_id: UUID) -> StoredAnswer | None:
         """Return the result of a job, once it has one."""
         row = await self.row(statements.ANSWER, {"job_id": job_id})
@@ -144,9 +151,10 @@ class Store(Database):
         row = await self.row(statements.TWIN, parameters)
         return None if row is None else to_answer(row)
 
-    async def has_solution(self, solution_id: UUID) -> bool:
-        """Return whether a solution exists."""
-        return await self.row(statements.HAS_SOLUTION, {"id": solution_id}) is not None
+    async def known_solutions(self, solution_ids: Collection[UUID]) -> set[UUID]:
+        """Return which of these solutions exist."""
+        rows = await self.rows(statements.KNOWN_SOLUTIONS, {"ids": list(solution_ids)})
+        return {row.id for row in rows}
 
     async def solution(self, solution_id: UUID) -> SolutionDetail | None:
         """Return a solution with its lineage."""

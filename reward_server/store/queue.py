@@ -35,10 +35,14 @@ class Queue(Database):
         rows = await self.rows(statements.CLAIM, parameters)
         return [to_claimed(row) for row in rows]
 
-    async def peek(self, most: int) -> list[tuple[UUID, Submission]]:
-        """Return what waits longest, without borrowing it."""
-        rows = await self.rows(statements.PEEK, {"most": most})
-        return [(row.id, to_submission(row)) for row in rows]
+    async def peek(self, most: int) -> list[UUID]:
+        """Return which jobs wait longest, without borrowing them."""
+        return [row.id for row in await self.rows(statements.PEEK, {"most": most})]
+
+    async def submissions(self, job_ids: Collection[UUID]) -> list[Submission]:
+        """Return what these jobs are about."""
+        rows = await self.rows(statements.SUBMISSIONS, {"job_ids": list(job_ids)})
+        return [to_submission(row) for row in rows]
 
     async def hold(self, claim: Claim, job_ids: Collection[UUID]) -> dict[UUID, int]:
         """Extend the leases of these jobs and return those that are still the worker's."""

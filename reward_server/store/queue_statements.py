@@ -16,7 +16,8 @@ _SUBMISSION = (
 
 # Runs take turns: a run that has few jobs under way goes before one that has many, and among equals
 # the one that was served longest ago. The runs that wait are found by jumping through the index, so
-# that a long queue costs no more than a short one.
+# that a long queue costs no more than a short one; `state || ''` keeps all that waits from being
+# read to find the few that were chosen.
 CLAIM = text(f"""
     WITH RECURSIVE waiting (run_id) AS (
         (SELECT run_id FROM jobs WHERE state = 'queued' ORDER BY run_id LIMIT 1)
@@ -44,7 +45,7 @@ CLAIM = text(f"""
         WHERE waiting.run_id IS NOT NULL
     ), chosen AS (
         SELECT jobs.id FROM ranked JOIN jobs ON jobs.id = ranked.id
-        WHERE jobs.state = 'queued'
+        WHERE jobs.state || '' = 'queued'
         ORDER BY ranked.priority DESC, ranked.turn, ranked.served_at NULLS FIRST,
             ranked.created_at, ranked.id
         LIMIT :most FOR UPDATE OF jobs SKIP LOCKED
@@ -58,9 +59,13 @@ CLAIM = text(f"""
         EXTRACT(epoch FROM deadline_at - now()) AS left_seconds
 """)  # noqa: S608 - made of constants
 
-PEEK = text(f"""
-    SELECT id, {_SUBMISSION} FROM jobs
+PEEK = text("""
+    SELECT id FROM jobs
     WHERE state = 'queued' ORDER BY priority DESC, created_at, id LIMIT :most
+""")
+
+SUBMISSIONS = text(f"""
+    SELECT id, {_SUBMISSION} FROM jobs WHERE id = ANY (CAST(:job_ids AS uuid[]))
 """)  # noqa: S608
 
 HOLD = text(f"""

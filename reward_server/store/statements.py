@@ -64,6 +64,8 @@ CANCEL = text("""
 
 JOB = text(f"SELECT {_JOB_COLUMNS} FROM jobs WHERE id = :job_id")  # noqa: S608
 
+STANDING = text("SELECT state, error_kind, error_message FROM jobs WHERE id = :job_id")
+
 ANSWERS = text(
     f"SELECT {_SOLUTION_COLUMNS} FROM solutions WHERE job_id = ANY (:job_ids)"  # noqa: S608
 )
@@ -82,7 +84,7 @@ TWIN = text(f"""
     ORDER BY created_at, id LIMIT 1
 """)  # noqa: S608
 
-HAS_SOLUTION = text("SELECT 1 FROM solutions WHERE id = :id")
+KNOWN_SOLUTIONS = text("SELECT id FROM solutions WHERE id = ANY (CAST(:ids AS uuid[]))")
 
 ANCESTORS = text("""
     WITH RECURSIVE line (id, parent_id, reward, depth, seen) AS (

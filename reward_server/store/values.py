@@ -57,6 +57,14 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class JobStanding:
+    """Where a job is; `error` is set when it is `errored`."""
+
+    state: JobState
+    error: Failure | None
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """What is to be done, for whom, and how long it may take once it has begun."""
 

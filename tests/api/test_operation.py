@@ -147,8 +147,23 @@ def test_a_full_queue_says_when_to_come_back(own_dir: Path, tmp_path: Path) -> N
         assert refused.json()["kind"] == "overloaded"
         assert refused.json()["retryable"] is True
         assert httpx.get(f"{url}/livez").status_code == 200
+        assert set(come_back_when_told(url, {**body, "wait_seconds": 0})) <= {202, 429}
     finally:
         stop_server(process)
+
+
+def come_back_when_told(url: str, body: dict[str, object]) -> list[int]:
+    """Fill the queue and return what was heard until, told when to come, one was let in."""
+    statuses: list[int] = []
+    for _ in range(20):
+        response = httpx.post(f"{url}/score", json=body, timeout=60)
+        statuses.append(response.status_code)
+        if statuses.count(429) == 0:
+            continue
+        if response.status_code == 202:
+            return statuses
+        time.sleep(int(response.headers["retry-after"]))
+    pytest.fail(f"never let in: {statuses}")
 
 
 def kill_keepers(server: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 from examples import CLAIM, SUBMISSION, verdict
+from sqlalchemy import event
 
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
@@ -88,6 +89,48 @@ async def test_batches_with_the_same_keys_do_not_wait_for_each_other(batches: Ba
         *(batches.create(one, 1, cancels_rest=False) for one in (forward, backward) * 4)
     )
     assert len({frozenset(jobs) for _, jobs in made}) == 1
+
+
+async def test_one_key_with_two_bodies_is_a_conflict_within_a_batch(batches: Batches) -> None:
+    two = [Order(SUBMISSION, body, "same") for body in ("one", "another")]
+    with pytest.raises(RequestError) as caught:
+        await batches.create(two, 2, cancels_rest=False)
+    assert caught.value.kind is ErrorKind.CONFLICT
+
+
+async def test_a_job_that_was_cancelled_is_run_again_as_the_batchs_own(
+    batches: Batches, store: Store, engine: AsyncEngine
+) -> None:
+    known = [(await store.accept(order)).job_id for order in orders(3, "k")]
+    await store.cancel(known[1])
+    assert await batches.count_new(orders(4, "k")) == 2
+    batch_id, jobs = await batches.create(orders(4, "k"), 1, cancels_rest=True)
+    assert jobs[:3] == known
+    assert await states(batches, batch_id) == [JobState.QUEUED] * 4
+    await finish(store, Queue(engine), 1)
+    assert await batches.close(batch_id) == 2
+    others = [JobState.SCORED, JobState.CANCELLED, JobState.QUEUED, JobState.CANCELLED]
+    assert await states(batches, batch_id) == others
+
+
+async def test_a_large_batch_takes_few_statements_and_waits_in_its_order(
+    batches: Batches, store: Store, engine: AsyncEngine
+) -> None:
+    made: list[str] = []
+
+    def count(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        made.append(statement)
+
+    mixed = orders(1200)
+    mixed[::2] = orders(1200, "k")[::2]
+    await store.accept(mixed[600])
+    event.listen(engine.sync_engine, "before_cursor_execute", count)
+    _, jobs = await batches.create(mixed, 1200, cancels_rest=False)
+    event.remove(engine.sync_engine, "before_cursor_execute", count)
+    assert len(made) < 10
+    assert len(set(jobs)) == 1200
+    first = await Queue(engine).claim(CLAIM, 6, ["spaceship"])
+    assert {job.job_id for job in first} == {jobs[600], *jobs[:5]}
 
 
 @pytest.mark.parametrize("cancels_rest", [True, False])

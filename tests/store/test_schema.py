@@ -192,7 +192,7 @@ async def test_a_store_in_use_is_not_held_up_while_an_index_is_made(
         assert not moving.done()
         await reader.rollback()
     await moving
-    assert await Store(empty).has_solution(solution_id)
+    assert await Store(empty).solution(solution_id) is not None
     assert await facts(empty) == await facts(engine)
 
 

@@ -1,0 +1,84 @@
+"""A full queue refuses, and says when there will be room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from examples import SUBMISSION
+
+from reward_server.errors import OverloadedError, RequestError
+from reward_server.jobs.admission import Admission
+from reward_server.jobs.endings import Endings
+from reward_server.jobs.throughput import Throughput
+from reward_server.model import ErrorKind
+from reward_server.store.queue import Queue
+from reward_server.store.values import Order
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from reward_server.store.queries import Store
+
+LIMIT, QUOTA = 8, 2
+
+
+@pytest_asyncio.fixture
+async def full(engine: AsyncEngine, store: Store) -> Admission:
+    """Give a queue that is full and from which ten jobs a second go."""
+    for number in range(LIMIT):
+        client = "guest" if number < QUOTA else ""
+        await store.accept(Order(SUBMISSION, "digest", client=client))
+    queue = Queue(engine)
+    admission = Admission(queue, Endings(queue), LIMIT, {"guest": QUOTA})
+    await admission.count()
+    admission._throughput = Throughput()
+    admission._throughput.note(0, is_waited_for=True, now=0)
+    admission._throughput.note(100, is_waited_for=True, now=10)
+    return admission
+
+
+def refused(admission: Admission, client: str, count: int) -> int:
+    with pytest.raises(OverloadedError) as caught:
+        admission.admit(client, count)
+    return caught.value.retry_seconds
+
+
+def test_a_full_queue_has_room_when_so_many_have_ended(full: Admission) -> None:
+    assert refused(full, "", 1) == 1
+    assert full.queued == LIMIT
+
+
+def test_whoever_is_refused_comes_after_those_who_were_refused_before(full: Admission) -> None:
+    times = [refused(full, "", 5) for _ in range(20)]
+    assert times == sorted(times)
+    assert times[-1] == pytest.approx(20 * 5 / 10, abs=1)
+
+
+def test_hammering_does_not_put_off_everybody_for_ever(full: Admission) -> None:
+    times = [refused(full, "", 5) for _ in range(5_000)]
+    assert max(times) <= 1_010 / 10
+
+
+def test_a_client_with_its_share_full_waits_for_its_own_jobs(full: Admission) -> None:
+    full._limit = 4 * LIMIT
+    full.admit("", 1)
+    seconds = 2 / (10 * QUOTA / (LIMIT + 1))
+    assert seconds <= refused(full, "guest", 2) <= seconds + 2
+
+
+def test_for_every_end_that_is_heard_of_there_is_room_for_one(full: Admission) -> None:
+    refused(full, "", 2)
+    for _ in range(2):
+        full._endings.hear(uuid4())
+    full.admit("", 2)
+    refused(full, "", 1)
+
+
+@pytest.mark.parametrize(("client", "count"), [("", LIMIT + 1), ("guest", QUOTA + 1)])
+def test_what_never_fits_is_not_told_to_come_back(full: Admission, client: str, count: int) -> None:
+    with pytest.raises(RequestError) as caught:
+        full.admit(client, count)
+    assert caught.value.kind is ErrorKind.TOO_LARGE
