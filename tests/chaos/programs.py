@@ -1,0 +1,72 @@
+"""Programs whose reward is known before they run, each with a mark that only its own job prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+
+TASK = "spooky-author-identification"
+LEVELS = tuple(round(0.2 + 0.05 * n, 2) for n in range(12))
+_FAILURE = -10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program, what its name in the oracle is, and what it prints."""
+
+    code: str
+    kind: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """How a program of a kind ends."""
+
+    status: str
+    reward: float
+
+
+def submitting(level: float, mark: str, seconds: float = 0.0) -> Program:
+    """Give every text the same probabilities, of which no two levels earn the same."""
+    code = f"""
+import csv, time
+print({mark!r})
+time.sleep({seconds})
+with open('/workdir/{TASK}/prepared/public/sample_submission.csv') as file:
+    rows = list(csv.reader(file))
+for row in rows[1:]:
+    row[1:] = ['{level}', '{(1 - level) * 0.6:.6f}', '{(1 - level) * 0.4:.6f}']
+with open('submission.csv', 'w') as file:
+    csv.writer(file).writerows(rows)
+"""
+    return Program(code, f"level {level}", mark)
+
+
+def crashing(mark: str, seconds: float = 0.0) -> Program:
+    code = f"import time\nprint({mark!r})\ntime.sleep({seconds})\nraise SystemExit(1)\n"
+    return Program(code, "crash", mark)
+
+
+def unreadable(mark: str) -> Program:
+    return Program(f"def {mark}(:\n", "unreadable", "")
+
+
+def draw(random: random.Random, mark: str) -> Program:
+    """Draw a program; most are over at once, some nap while faults happen."""
+    dice = random.random()
+    if dice < 0.15:
+        return unreadable(mark)
+    seconds = round(random.uniform(0.1, 0.8), 2) if random.random() < 0.5 else 0.0
+    if dice < 0.45:
+        return crashing(mark, seconds)
+    return submitting(random.choice(LEVELS), mark, seconds)
+
+
+FAILURES = {
+    "crash": Expected("failed", _FAILURE),
+    "unreadable": Expected("failed", _FAILURE),
+}
