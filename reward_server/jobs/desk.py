@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reward_server.model import Submission
     from reward_server.store.batches import Batches
     from reward_server.store.queries import Store
-    from reward_server.store.values import Accepted, BatchItem, BatchRow, StoredAnswer
+    from reward_server.store.values import Accepted, BatchItem, BatchRow, JobRow, StoredAnswer
     from reward_server.tasks.base import Task
     from reward_server.tasks.registry import Registry
 
@@ -170,7 +170,8 @@ class Desk:
                 await expectation.any(min(left, _POLL_SECONDS))
         told = [job_id for job_id in dict.fromkeys(job_ids) if job_id in ended][:_MOST_TOLD]
         found = await self._store.answers(told)
-        return {job_id: found.get(job_id) or await self._ending(job_id) for job_id in told}
+        endings = {job_id: found.get(job_id) or await self._ending(job_id) for job_id in told}
+        return {job_id: ending for job_id, ending in endings.items() if ending is not None}
 
     async def look_up(self, job_id: UUID) -> StoredAnswer | JobState:
         """Return the answer of a job, or its state if it has not ended.
@@ -182,26 +183,16 @@ class Desk:
         stored = await self._store.answer(job_id)
         if stored is not None:
             return stored
-        job = await self._store.job(job_id)
-        if job is None:
-            message = "there is no such job"
-            raise RequestError(ErrorKind.NOT_FOUND, message)
-        if job.state is JobState.CANCELLED:
-            message = "the job was cancelled"
-            raise InfrastructureError(ErrorKind.CANCELLED, message)
-        if job.error is not None:
-            raise InfrastructureError(job.error.kind, job.error.message)
-        return JobState.RUNNING if job.state.has_ended else job.state
+        return _open_state(await self._store.job(job_id))
 
-    async def _ending(self, job_id: UUID) -> StoredAnswer | InfrastructureError | RequestError:
+    async def _ending(self, job_id: UUID) -> InfrastructureError | RequestError | None:
+        """Return how a job without an answer ended; None when it is being run again."""
+        job = await self._store.job(job_id)
         try:
-            found = await self.look_up(job_id)
+            _open_state(job)
         except (InfrastructureError, RequestError) as error:
             return error
-        if isinstance(found, JobState):
-            message = "the job is being run again"
-            return InfrastructureError(ErrorKind.WORKER_LOST, message)
-        return found
+        return None
 
     async def cancel(self, job_id: UUID) -> JobState:
         """End a job that nobody wants any more and return the state it is in now.
@@ -268,6 +259,19 @@ class Desk:
             client=asked.client,
             budget_seconds=budget_seconds(self._bounds, wall_seconds),
         )
+
+
+def _open_state(job: JobRow | None) -> JobState:
+    """Return the state of a job that has no answer yet."""
+    if job is None:
+        message = "there is no such job"
+        raise RequestError(ErrorKind.NOT_FOUND, message)
+    if job.state is JobState.CANCELLED:
+        message = "the job was cancelled"
+        raise InfrastructureError(ErrorKind.CANCELLED, message)
+    if job.error is not None:
+        raise InfrastructureError(job.error.kind, job.error.message)
+    return JobState.RUNNING if job.state.has_ended else job.state
 
 
 def _progress(batch: BatchRow) -> Progress:

@@ -86,11 +86,13 @@ class Client:
             self._history.add(Look(span, job_id, view))
         return view
 
-    def wait_for_any(self, job_ids: Sequence[str], seconds: float) -> None:
+    def wait_for_any(
+        self, job_ids: Sequence[str], seconds: float, server: Member | None = None
+    ) -> None:
         """Look at many jobs at once."""
         begun = time.monotonic()
         body = {"job_ids": list(job_ids), "wait_seconds": seconds}
-        response = self._ask("POST", "/v1/jobs/wait", body)
+        response = self._ask("POST", "/v1/jobs/wait", body, server)
         if response is None:
             return
         span = Span(begun, time.monotonic())
@@ -115,7 +117,12 @@ class Client:
             self._history.add(Look(span, job_id, Lost("cancelled")))
 
     def submit_batch(
-        self, items: dict[str, Program], min_complete: int, *, cancels_rest: bool
+        self,
+        items: dict[str, Program],
+        min_complete: int,
+        *,
+        cancels_rest: bool,
+        server: Member | None = None,
     ) -> tuple[str, list[str]] | None:
         """Send a batch once and return its id and its jobs, if they are known now."""
         if cancels_rest:
@@ -127,7 +134,7 @@ class Client:
             "rest": "cancel" if cancels_rest else "continue",
         }
         begun = time.monotonic()
-        response = self._ask("POST", "/v1/batches", body)
+        response = self._ask("POST", "/v1/batches", body, server)
         span, job_ids, outcome = Span(begun, time.monotonic()), [], Outcome.UNKNOWN
         if response is not None and response.status_code == 202:
             job_ids, outcome = response.json()["job_ids"], Outcome.ACCEPTED
@@ -178,7 +185,7 @@ class Client:
             span = Span(begun, time.monotonic())
             self._history.add(Oddity(span, f"{method} {path} was not answered in time"))
         except httpx.TransportError:
-            time.sleep(0.05)
+            time.sleep(0.2)
         return None
 
     def _note_odd(self, span: Span, response: httpx.Response) -> None:

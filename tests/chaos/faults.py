@@ -24,10 +24,21 @@ ACCEPT = "INSERT INTO jobs"
 CLAIM = "WITH RECURSIVE waiting"
 HOLD = "UPDATE jobs SET lease_until"
 RECORD = "INSERT INTO solutions"
-EXPIRE = "FOR UPDATE SKIP LOCKED\n    ) AS lost"
+EXPIRE = "SELECT id AS lost_id"
 CANCEL = "SET state = 'cancelled', finished_at = now()"
 COMMIT = "COMMIT"
-STATEMENTS = (ACCEPT, ACCEPT, CLAIM, CLAIM, HOLD, RECORD, RECORD, EXPIRE, CANCEL, COMMIT)
+LOOK = "FROM jobs WHERE id = "
+RECALL = "reused_from IS NULL"
+STATEMENTS = (
+    *(ACCEPT, CLAIM, HOLD, RECORD, EXPIRE, CANCEL, COMMIT, LOOK, RECALL),
+    *(ACCEPT, CLAIM, RECORD),
+)
+
+_COMPANY_SECONDS = 60.0
+
+
+def _serves(member: Member) -> bool:
+    return member.is_ready and member.is_alive
 
 
 class Nemesis:
@@ -41,7 +52,6 @@ class Nemesis:
         self._thread = threading.Thread(target=self._work)
         self._failure: BaseException | None = None
         self.done: Counter[str] = Counter()
-        self.log: list[tuple[float, str]] = []
         self._faults: dict[str, Callable[[], None]] = {
             "kill a server": lambda: self._kill(self._world.cluster.servers),
             "kill a worker": lambda: self._kill(self._world.cluster.workers),
@@ -76,19 +86,26 @@ class Nemesis:
                     waiting = list(self._faults)
                     self._lot.shuffle(waiting)
                 name = waiting.pop()
-                self.log.append((time.monotonic(), name))
                 self._faults[name]()
                 self.done[name] += 1
                 self._stopped.wait(self._lot.uniform(0, 2 * self._pause_seconds))
+                self._wait_for_company()
         except BaseException as failure:  # noqa: BLE001 - raised where it is waited for
             self._failure = failure
+
+    def _wait_for_company(self) -> None:
+        """Leave time to come back: where nothing runs, no fault does any harm."""
+        cluster, deadline = self._world.cluster, time.monotonic() + _COMPANY_SECONDS
+        while not self._stopped.wait(0.1) and time.monotonic() < deadline:
+            if all(any(map(_serves, kind)) for kind in (cluster.servers, cluster.workers)):
+                return
 
     def _heal(self) -> None:
         self._world.postgres.heal()
         self._world.cluster.heal()
 
     def _draw(self, members: list[Member]) -> Member:
-        return self._lot.choice(members)
+        return self._lot.choice([member for member in members if _serves(member)] or members)
 
     def _kill(self, members: list[Member]) -> None:
         member = self._draw(members)
@@ -106,7 +123,7 @@ class Nemesis:
     def _drain(self) -> None:
         member = self._draw(self._world.cluster.members)
         with member.lock:
-            if member.is_ready and member.is_alive:
+            if _serves(member):
                 self._world.cluster.note_exit(member, member.stop())
             member.is_ready = False
 

@@ -51,6 +51,12 @@ def crashing(mark: str, seconds: float = 0.0) -> Program:
     return Program(code, "crash", mark)
 
 
+def napping(mark: str, seconds: str) -> Program:
+    """Crash after a nap that is seen from outside."""
+    nap = f"import subprocess\nsubprocess.run(['sleep', '{seconds}'])\n"
+    return Program(f"print({mark!r})\n{nap}raise SystemExit(1)\n", "crash", mark)
+
+
 def unreadable(mark: str) -> Program:
     return Program(f"def {mark}(:\n", "unreadable", "")
 

@@ -72,14 +72,14 @@ def _counted(counter: Counter[str] | Counter[int]) -> str:
 
 @contextmanager
 def running_world(
-    folder: Path, data_dir: Path, command: Sequence[str | Path] = (COMMAND,)
+    folder: Path, data_dir: Path, workers: int = 2, command: Sequence[str | Path] = (COMMAND,)
 ) -> Iterator[World]:
-    """Have two servers, one of which works, and two workers."""
+    """Have two servers, one of which works, and some workers."""
     with a_world(folder, data_dir, command) as world:
         world.cluster.add_server("--no-work")
         world.cluster.add_server("--work")
-        world.cluster.add_worker()
-        world.cluster.add_worker()
+        for _ in range(workers):
+            world.cluster.add_worker()
         world.cluster.start()
         yield world
 
