@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import random
+import secrets
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -19,20 +20,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--keep", action="store_true", help="keep the logs")
     options = parser.parse_args()
-    seed = random.randrange(1 << 31) if options.seed is None else options.seed
-    print(f"seed {seed}", flush=True)
+    seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
+    sys.stdout.write(f"seed {seed}\n")
+    sys.stdout.flush()
     folder = Path(tempfile.mkdtemp(prefix="reward-chaos-"))
-    folder.chmod(0o755)
-    registry = Registry(folder / "data")
-    (folder / "data").mkdir()
-    prepare_task(registry.folder(TASK), folder / "data")
-    with running_world(folder, folder / "data") as world:
+    folder.chmod(0o755)  # open to the account that root runs Postgres as
+    data_dir = folder / "data"
+    data_dir.mkdir()
+    prepare_task(Registry(data_dir).folder(TASK), data_dir)
+    with running_world(folder, data_dir) as world:
         report = unleash(world, Plan(options.seconds, seed))
-    print("\n".join(report.lines()))
-    print(f"logs: {folder}")
-    sys.exit(1 if report.violations else 0)
+    sys.stdout.write("\n".join(report.lines()) + "\n")
+    if report.violations:
+        sys.exit(f"logs are in {folder}")
+    shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

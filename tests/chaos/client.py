@@ -73,7 +73,8 @@ class Client:
         response = self._ask("GET", path, None, server)
         if response is None:
             return None
-        span, view = Span(begun, time.monotonic()), None
+        span = Span(begun, time.monotonic())
+        view: View | None = None
         if response.status_code == 200:
             view = _answered(response.json())
         elif response.status_code == 202:

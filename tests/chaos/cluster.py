@@ -9,7 +9,6 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -21,6 +20,7 @@ from tests.conftest import COMMAND, ROOT, SANDBOX, SMALL_LIMITS, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from tests.chaos.postgres import Postgres
     from tests.chaos.proxy import Gate, Proxy

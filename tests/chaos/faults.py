@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import asyncio
 import signal
 import subprocess
 import threading
@@ -11,7 +11,11 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from tests.chaos.cluster import LEASE_SECONDS
+from tests.chaos.postgres import ask
+from tests.chaos.programs import lot_of
 from tests.chaos.proxy import Cut, Moment
 
 if TYPE_CHECKING:
@@ -46,12 +50,13 @@ class Nemesis:
 
     def __init__(self, world: World, seed: int, pause_seconds: float) -> None:
         self._world = world
-        self._lot = random.Random(f"{seed}-nemesis")
+        self._lot = lot_of(seed, "nemesis")
         self._pause_seconds = pause_seconds
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work)
         self._failure: BaseException | None = None
         self.done: Counter[str] = Counter()
+        self.rounds = 0
         self._faults: dict[str, Callable[[], None]] = {
             "kill a server": lambda: self._kill(self._world.cluster.servers),
             "kill a worker": lambda: self._kill(self._world.cluster.workers),
@@ -68,6 +73,10 @@ class Nemesis:
 
     def start(self) -> None:
         self._thread.start()
+
+    @property
+    def is_busy(self) -> bool:
+        return self._thread.is_alive()
 
     def stop(self) -> None:
         """Stop, and undo whatever is still broken."""
@@ -90,6 +99,7 @@ class Nemesis:
                 self.done[name] += 1
                 self._stopped.wait(self._lot.uniform(0, 2 * self._pause_seconds))
                 self._wait_for_company()
+                self.rounds += not waiting
         except BaseException as failure:  # noqa: BLE001 - raised where it is waited for
             self._failure = failure
 
@@ -150,7 +160,11 @@ class Nemesis:
         gate.unblock()
 
     def _fill_disk(self) -> None:
+        """Let statements fail, or Postgres itself, which cannot go on without its log."""
         self._world.postgres.fill_disk()
+        if self._lot.random() < 0.5:
+            with suppress(SQLAlchemyError, OSError):
+                asyncio.run(ask(self._world.url, "SELECT pg_switch_wal()"))
         self._stopped.wait(self._lot.uniform(1, 3))
         self._world.postgres.empty_disk()
         with suppress(subprocess.SubprocessError):

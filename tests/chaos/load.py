@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from typing import TYPE_CHECKING
 
 from tests.chaos.client import Client
-from tests.chaos.programs import FAILURES, LEVELS, Expected, crashing, draw, submitting, unreadable
+from tests.chaos.history import Answered, Open
+from tests.chaos.programs import (
+    FAILURES,
+    LEVELS,
+    Expected,
+    crashing,
+    draw,
+    lot_of,
+    submitting,
+    unreadable,
+)
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Sequence
 
     from tests.chaos.cluster import Member
@@ -51,7 +61,7 @@ class Load:
             raise self._failures[0]
 
     def _work(self, number: int) -> None:
-        lot = random.Random(f"{self._seed}-client-{number}")
+        lot = lot_of(self._seed, f"client {number}")
         client, count = Client(self._servers, self._history, lot), 0
         try:
             while not self._stopped.is_set():
@@ -115,7 +125,7 @@ class Load:
             return
         key = open_keys[0] if open_keys and lot.random() < 0.7 else known
         view = client.look(self._known[key], lot.uniform(0, 0.5))
-        if view is not None and not hasattr(view, "is_open"):
+        if view is not None and not isinstance(view, Open):
             with self._lock:
                 self._open.pop(key, None)
 
@@ -136,8 +146,7 @@ def ask_oracle(client: Client, history: History) -> dict[str, Expected]:
     oracle = {}
     for kind, job_id in jobs.items():
         view = client.look(job_id, 60)
-        assert view is not None
-        assert hasattr(view, "reward"), view
+        assert isinstance(view, Answered), view
         assert view.attempt == 1
         oracle[kind] = Expected(view.status, view.reward)
     rewards = [oracle[program.kind].reward for program in programs[: len(LEVELS)]]

@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
 
 _DISK_BYTES = 160 << 20
+_START_SECONDS = 60.0
 # Small segments of the log, so that a full disk is felt within a few statements.
 _SETTINGS = {
     "listen_addresses": "",
     "max_connections": "100",
     "shared_buffers": "16MB",
-    "wal_segment_size": "1MB",
     "min_wal_size": "2MB",
     "max_wal_size": "8MB",
+    "wal_recycle": "off",
     "restart_after_crash": "on",
     "timezone": "UTC",
 }
@@ -52,11 +53,18 @@ class Postgres:
         self._run("initdb", *options, "--wal-segsize=1", "--no-sync")
 
     def start(self) -> None:
-        """Start it, or wait until it answers again if it is about to recover by itself."""
+        """Start it; the children of one that died need a moment to notice that."""
         settings = {**_SETTINGS, "unix_socket_directories": str(self.home)}
-        settings.pop("wal_segment_size")
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        self._run("pg_ctl", "start", "-w", "-t", "60", "-l", "log", "-o", shlex.join(options))
+        command = ["pg_ctl", "start", "-w", "-t", "60", "-l", "log", "-o", shlex.join(options)]
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                return self._run(*command)
+            except subprocess.CalledProcessError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
 
     def restart(self, mode: str) -> None:
         """Stop it in this mode (`fast`, `immediate`) and start it again."""
@@ -70,7 +78,7 @@ class Postgres:
         with suppress(subprocess.CalledProcessError):
             self._run("pg_ctl", "stop", "-w", "-t", "60", "-m", "immediate")
         if self.has_disk:
-            subprocess.run(["umount", self.home], check=True)
+            subprocess.run(["/bin/umount", self.home], check=True)
         shutil.rmtree(self.home, ignore_errors=True)
 
     def freeze(self) -> None:
@@ -131,7 +139,7 @@ class Postgres:
 def _mount(home: Path) -> bool:
     if os.geteuid() != 0:
         return False
-    line = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES},mode=0700", "chaos", str(home)]
+    line = ["/bin/mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES},mode=0700", "chaos", str(home)]
     return subprocess.run(line, check=False, capture_output=True).returncode == 0
 
 
@@ -168,11 +176,3 @@ async def ask(
             return result.all() if result.returns_rows else []
     finally:
         await engine.dispose()
-
-
-def wait_for(seconds: float) -> Iterator[None]:
-    """Yield now and then for so many seconds."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        yield
-        time.sleep(0.1)

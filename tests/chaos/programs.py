@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import random
 
 TASK = "spooky-author-identification"
 LEVELS = tuple(round(0.2 + 0.05 * n, 2) for n in range(12))
@@ -61,15 +58,20 @@ def unreadable(mark: str) -> Program:
     return Program(f"def {mark}(:\n", "unreadable", "")
 
 
-def draw(random: random.Random, mark: str) -> Program:
+def lot_of(seed: int, who: str = "") -> random.Random:
+    """Return what draws lots for somebody, the same ones for the same seed."""
+    return random.Random(f"{seed} {who}")  # noqa: S311 - nobody is to be surprised
+
+
+def draw(lot: random.Random, mark: str) -> Program:
     """Draw a program; most are over at once, some nap while faults happen."""
-    dice = random.random()
+    dice = lot.random()
     if dice < 0.15:
         return unreadable(mark)
-    seconds = round(random.uniform(0.1, 0.8), 2) if random.random() < 0.5 else 0.0
+    seconds = round(lot.uniform(0.1, 0.8), 2) if lot.random() < 0.5 else 0.0
     if dice < 0.45:
         return crashing(mark, seconds)
-    return submitting(random.choice(LEVELS), mark, seconds)
+    return submitting(lot.choice(LEVELS), mark, seconds)
 
 
 FAILURES = {

@@ -79,7 +79,7 @@ class Gate:
             self.late_answers += 1
 
     async def opened(self) -> None:
-        while not self._open.is_set():
+        while not self._open.is_set():  # noqa: ASYNC110 - set by other threads
             await asyncio.sleep(0.02)
 
     def cut_for(self, query: str) -> Cut | None:

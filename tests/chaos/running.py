@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
+import tempfile
 import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tests.chaos.checker import check, count_endings
 from tests.chaos.client import Client
@@ -18,13 +19,15 @@ from tests.chaos.history import Facts, History, JobFact, Open, SolutionFact
 from tests.chaos.leftovers import find_leftovers
 from tests.chaos.load import Load, ask_oracle
 from tests.chaos.postgres import ask
+from tests.chaos.programs import lot_of
 from tests.conftest import COMMAND, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
-    from tests.chaos.cluster import World
+    from sqlalchemy import Row
+
+    from tests.chaos.cluster import Member, World
 
 _END_SECONDS = 300.0
 
@@ -38,6 +41,7 @@ class Plan:
     clients: int = 4
     most_open: int = 40
     pause_seconds: float = 1.0
+    least_rounds: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,14 @@ def _counted(counter: Counter[str] | Counter[int]) -> str:
 
 
 @contextmanager
+def open_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="reward-chaos-") as name:
+        path = Path(name)
+        path.chmod(0o755)  # open to the account that root runs Postgres as
+        yield path
+
+
+@contextmanager
 def running_world(
     folder: Path, data_dir: Path, workers: int = 2, command: Sequence[str | Path] = (COMMAND,)
 ) -> Iterator[World]:
@@ -87,7 +99,7 @@ def running_world(
 def unleash(world: World, plan: Plan) -> Report:
     """Let the nemesis loose on a world, heal it, stop it, and check what is left."""
     cluster, history = world.cluster, History()
-    lot = random.Random(plan.seed)
+    lot = lot_of(plan.seed)
     client = Client(cluster.servers, history, lot)
     try:
         ask_oracle(client, history)
@@ -96,7 +108,7 @@ def unleash(world: World, plan: Plan) -> Report:
         nemesis = Nemesis(world, plan.seed, plan.pause_seconds)
         load.start()
         nemesis.start()
-        time.sleep(plan.seconds)
+        _wait(plan, nemesis)
         nemesis.stop()
         load.stop()
         begun = time.monotonic()
@@ -121,7 +133,16 @@ def unleash(world: World, plan: Plan) -> Report:
     )
 
 
-def look_at_all(client: Client, history: History, servers: list) -> None:
+def _wait(plan: Plan, nemesis: Nemesis) -> None:
+    """Wait for the time that was planned, or longer until every fault has had its turn."""
+    begun = time.monotonic()
+    while nemesis.is_busy and (
+        time.monotonic() < begun + plan.seconds or nemesis.rounds < plan.least_rounds
+    ):
+        time.sleep(0.1)
+
+
+def look_at_all(client: Client, history: History, servers: Sequence[Member]) -> None:
     """Have every server tell of every job that anybody knows."""
     for job_id in history.acknowledged():
         for server in servers:
@@ -146,15 +167,20 @@ def read_facts(url: str) -> Facts:
             "SELECT id, job_id, error_kind IS NULL AS is_scored, attempt, reward, stdout_tail"
             " FROM solutions",
         )
-        return Facts(
-            tuple(JobFact(str(row[0]), row[1], row[2], row[3], row[4]) for row in jobs),
-            tuple(
-                SolutionFact(str(row[0]), str(row[1]), "scored" if row[2] else "failed", *row[3:])
-                for row in solutions
-            ),
-        )
+        return Facts(tuple(map(_job, jobs)), tuple(map(_solution, solutions)))
 
     return asyncio.run(read())
+
+
+def _job(row: Row[Any]) -> JobFact:
+    return JobFact(str(row.id), row.idempotency_key, row.state, row.attempt, row.error_kind)
+
+
+def _solution(row: Row[Any]) -> SolutionFact:
+    status = "scored" if row.is_scored else "failed"
+    return SolutionFact(
+        str(row.id), str(row.job_id), status, row.attempt, row.reward, row.stdout_tail
+    )
 
 
 def _count_requests(history: History) -> Counter[str]:

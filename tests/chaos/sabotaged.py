@@ -1,8 +1,8 @@
-"""The product's command line without its fences and keys, so that the checker has something to find."""
+"""The product's command line without fences and keys: the checker must have something to find."""
 
 from __future__ import annotations
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from reward_server.cli import main
 from reward_server.store import queue_statements, statements
@@ -15,7 +15,7 @@ CONSTRAINTS = (
 )
 
 
-def _without(statement: object, begin: str, end: str = "") -> object:
+def _without(statement: TextClause, begin: str, end: str = "") -> TextClause:
     before, found, after = str(statement).partition(begin)
     assert found, f"{begin!r} is not in the statement any more"
     assert end in after

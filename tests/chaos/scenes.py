@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from tests.chaos.client import Client
 from tests.chaos.faults import LOOK, RECALL, RECORD
 from tests.chaos.history import Answered, History
 from tests.chaos.postgres import ask
-from tests.chaos.programs import FAILURES, crashing, napping
+from tests.chaos.programs import FAILURES, crashing, lot_of, napping
 from tests.chaos.proxy import Cut, Moment
 from tests.chaos.running import look_at_all, read_facts
 from tests.conftest import children, descendants, read_line, wait_until
@@ -39,7 +38,7 @@ class Scene:
         asyncio.run(ask(world.url, _EMPTY))
         self.cluster = world.cluster
         self.history = History(oracle=dict(FAILURES))
-        self.client = Client(world.cluster.servers, self.history, random.Random(1))
+        self.client = Client(world.cluster.servers, self.history, lot_of(1))
         self.server = world.cluster.servers[0]
         self._url = world.url
 

@@ -47,7 +47,7 @@ def look(job_id: str, begun: float, view: View) -> Look:
 
 def good() -> History:
     """One job that is answered, one that is cancelled, one that is lost, one never accepted."""
-    told = {0: ("j1", ANSWER), 1: ("j2", Lost("cancelled"))}
+    told: dict[int, tuple[str, View]] = {0: ("j1", ANSWER), 1: ("j2", Lost("cancelled"))}
     return History(
         programs={f"k{n}": crashing(f"k{n}") for n in (1, 2, 3, 4)},
         oracle=dict(FAILURES),
