@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from reward_server.store.engine import make_engine
 from reward_server.store.placement import find_place
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 _DISK_BYTES = 160 << 20
 _START_SECONDS = 60.0
+_SEGMENTS = 20
+_WRITE = "SELECT pg_logical_emit_message(true, '', 'x')"
 # Small segments of the log, so that a full disk is felt within a few statements.
 _SETTINGS = {
     "listen_addresses": "",
@@ -101,6 +105,16 @@ class Postgres:
         with self._ballast.open("ab", buffering=0) as file, suppress(OSError):
             while file.write(bytes(1 << 16)):
                 pass
+
+    def use_up_log(self) -> bool:
+        """Have it write to its log until it dies of having no room for that, and tell if it did."""
+        try:
+            for _ in range(_SEGMENTS):
+                asyncio.run(ask(url_of(self.home), _WRITE))
+                asyncio.run(ask(url_of(self.home), "SELECT pg_switch_wal()"))
+        except (SQLAlchemyError, OSError):
+            return True
+        return False
 
     def empty_disk(self) -> None:
         self._ballast.unlink(missing_ok=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tests.chaos.cluster import Member, World
 
 _END_SECONDS = 300.0
+_ROUND_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,6 @@ class Plan:
     clients: int = 4
     most_open: int = 40
     pause_seconds: float = 1.0
-    least_rounds: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +99,12 @@ def running_world(
 def unleash(world: World, plan: Plan) -> Report:
     """Let the nemesis loose on a world, heal it, stop it, and check what is left."""
     cluster, history = world.cluster, History()
-    lot = lot_of(plan.seed)
-    client = Client(cluster.servers, history, lot)
+    client = Client(cluster.servers, history, lot_of(plan.seed))
     try:
         ask_oracle(client, history)
         cluster.watch()
-        load = Load(cluster.servers, history, plan.seed, plan.clients, plan.most_open)
-        nemesis = Nemesis(world, plan.seed, plan.pause_seconds)
-        load.start()
-        nemesis.start()
-        _wait(plan, nemesis)
-        nemesis.stop()
-        load.stop()
-        begun = time.monotonic()
-        cluster.wait_until_ready()
-        wait_until(lambda: not count_open(world), _END_SECONDS)
-        end_seconds = time.monotonic() - begun
+        faults = _do_harm(world, plan, history)
+        end_seconds = _see_all_end(world)
         look_at_all(client, history, cluster.servers)
     finally:
         client.close()
@@ -124,7 +114,7 @@ def unleash(world: World, plan: Plan) -> Report:
     return Report(
         plan,
         [*check(history, facts), *cluster.crashes, *left],
-        nemesis.done + sum((gate.done for gate in cluster.gates), Counter()),
+        faults,
         count_endings(facts),
         _count_requests(history),
         Counter(job.attempt for job in facts.jobs),
@@ -133,12 +123,34 @@ def unleash(world: World, plan: Plan) -> Report:
     )
 
 
-def _wait(plan: Plan, nemesis: Nemesis) -> None:
-    """Wait for the time that was planned, or longer until every fault has had its turn."""
+def _do_harm(world: World, plan: Plan, history: History) -> Counter[str]:
+    """Have clients and the nemesis at work at the same time, and return what was done."""
+    servers, gates = world.cluster.servers, world.cluster.gates
+    load = Load(servers, history, plan.seed, plan.clients, plan.most_open)
+    nemesis = Nemesis(world, plan.seed, plan.pause_seconds)
+    load.start()
+    nemesis.start()
+    try:
+        _wait(plan, nemesis)
+    finally:
+        nemesis.stop()
+        load.stop()
+    return nemesis.done + sum((gate.done for gate in gates), Counter())
+
+
+def _see_all_end(world: World) -> float:
+    """Wait until no job is open any more, and return how long that took."""
     begun = time.monotonic()
-    while nemesis.is_busy and (
-        time.monotonic() < begun + plan.seconds or nemesis.rounds < plan.least_rounds
-    ):
+    world.cluster.wait_until_ready()
+    wait_until(lambda: not count_open(world), _END_SECONDS)
+    return time.monotonic() - begun
+
+
+def _wait(plan: Plan, nemesis: Nemesis) -> None:
+    """Wait for the time that was planned, or a while longer until every fault had its turn."""
+    soon = time.monotonic() + plan.seconds
+    late = max(soon, time.monotonic() + _ROUND_SECONDS)
+    while nemesis.is_busy and time.monotonic() < (late if nemesis.rounds == 0 else soon):
         time.sleep(0.1)
 
 
