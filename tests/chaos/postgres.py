@@ -82,8 +82,15 @@ class Postgres:
         with suppress(subprocess.CalledProcessError):
             self._run("pg_ctl", "stop", "-w", "-t", "60", "-m", "immediate")
         if self.has_disk:
-            subprocess.run(["/bin/umount", self.home], check=True)
+            self._unmount()
         shutil.rmtree(self.home, ignore_errors=True)
+
+    def _unmount(self) -> None:
+        """Take the disk away once the last of the killed processes has let go of it."""
+        deadline = time.monotonic() + _START_SECONDS
+        while subprocess.run(["/bin/umount", self.home], check=False).returncode != 0:
+            assert time.monotonic() < deadline, "the disk of Postgres is still in use"
+            time.sleep(0.2)
 
     def freeze(self) -> None:
         """Stop all its processes in mid-sentence."""
