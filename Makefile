@@ -5,13 +5,15 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 DATA_DIR ?= .data
 ROUNDS ?= 40
+SECONDS_OF_CHAOS ?= 600
+SEED ?=
 IMAGES ?= cpu
 VENV := .venv
 SANDBOX_VENV := .venv-sandbox
 LM_VENV := .venv-lm
 RUN := $(VENV)/bin/reward-server
 
-.PHONY: serve test test-docker test-lm check demo bench images lock clean
+.PHONY: serve test test-docker test-lm chaos check demo bench images lock clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -29,6 +31,9 @@ test-docker: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## test the docker sandbox wit
 
 test-lm: $(VENV)/.dev $(SANDBOX_VENV)/.ready $(LM_VENV)/.ready  ## test instrumentation by a real vLLM on the CPU
 	@.ci/lm
+
+chaos: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## break everything at random and check the jobs (SECONDS_OF_CHAOS=600 SEED=1)
+	@$(VENV)/bin/python -m tests.chaos --seconds $(SECONDS_OF_CHAOS) $(if $(SEED),--seed $(SEED))
 
 check: $(VENV)/.dev  ## run all linters
 	@$(VENV)/bin/ruff check

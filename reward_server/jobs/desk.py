@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reward_server.model import Submission
     from reward_server.store.batches import Batches
     from reward_server.store.queries import Store
-    from reward_server.store.values import Accepted, BatchRow, StoredAnswer
+    from reward_server.store.values import Accepted, BatchRow, JobStanding, StoredAnswer
     from reward_server.tasks.base import Task
     from reward_server.tasks.registry import Registry
 
@@ -177,7 +177,8 @@ class Desk:
                 ended = set(known) or await self._endings.among(told)
         told_of = [job_id for job_id in dict.fromkeys(job_ids) if job_id in ended][:_MOST_TOLD]
         found = known or await self._store.answers(told_of)
-        return {job_id: found.get(job_id) or await self._ending(job_id) for job_id in told_of}
+        endings = {job_id: found.get(job_id) or await self._ending(job_id) for job_id in told_of}
+        return {job_id: ending for job_id, ending in endings.items() if ending is not None}
 
     async def look_up(self, job_id: UUID) -> StoredAnswer | JobState:
         """Return the answer of a job, or its state if it has not ended.
@@ -186,27 +187,25 @@ class Desk:
             InfrastructureError: the job ended without a reward.
             RequestError: `not_found`.
         """
-        standing = await self._store.standing(job_id)
-        if standing is None:
-            raise RequestError(ErrorKind.NOT_FOUND, _NO_JOB)
-        if standing.state is JobState.CANCELLED:
-            message = "the job was cancelled"
-            raise InfrastructureError(ErrorKind.CANCELLED, message)
-        if standing.error is not None:
-            raise InfrastructureError(standing.error.kind, standing.error.message)
-        if not standing.state.has_answer:
-            return standing.state
+        state = _state_of(await self._store.standing(job_id))
+        if not state.has_answer:
+            return state
         return await self._store.answer(job_id) or JobState.RUNNING
 
-    async def _ending(self, job_id: UUID) -> StoredAnswer | InfrastructureError | RequestError:
+    async def _ending(
+        self, job_id: UUID
+    ) -> StoredAnswer | InfrastructureError | RequestError | None:
+        """Return how a job ended; None when it is being run again.
+
+        Raises:
+            InfrastructureError: `store_error`, which is no job's ending.
+        """
+        standing = await self._store.standing(job_id)
         try:
-            found = await self.look_up(job_id)
+            state = _state_of(standing)
         except (InfrastructureError, RequestError) as error:
             return error
-        if isinstance(found, JobState):
-            message = "the job is being run again"
-            return InfrastructureError(ErrorKind.WORKER_LOST, message)
-        return found
+        return await self._store.answer(job_id) if state.has_answer else None
 
     async def cancel(self, job_id: UUID) -> JobState:
         """End a job that nobody wants any more and return the state it is in now.
@@ -305,6 +304,18 @@ class Desk:
         named = {parent for parent in parents if parent is not None}
         unknown = named - await self._store.known_solutions(named) if named else set()
         return next((i for i, parent in enumerate(parents) if parent in unknown), None)
+
+
+def _state_of(standing: JobStanding | None) -> JobState:
+    """Return the state of a job that has not ended without a reward."""
+    if standing is None:
+        raise RequestError(ErrorKind.NOT_FOUND, _NO_JOB)
+    if standing.state is JobState.CANCELLED:
+        message = "the job was cancelled"
+        raise InfrastructureError(ErrorKind.CANCELLED, message)
+    if standing.error is not None:
+        raise InfrastructureError(standing.error.kind, standing.error.message)
+    return standing.state
 
 
 def _check_wall(submission: Submission, task: Task) -> None:

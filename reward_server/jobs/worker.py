@@ -42,7 +42,12 @@ _PAUSE_SECONDS = 0.5
 _GRACE_SECONDS = 0.1
 # A grader that failed would fail again on the same file, after another whole run of the program.
 _MAY_PASS = frozenset(
-    {ErrorKind.SANDBOX_LOST, ErrorKind.SANDBOX_UNAVAILABLE, ErrorKind.WORKER_LOST}
+    {
+        ErrorKind.SANDBOX_LOST,
+        ErrorKind.SANDBOX_UNAVAILABLE,
+        ErrorKind.STORE_ERROR,
+        ErrorKind.WORKER_LOST,
+    }
 )
 _NO_TASK = "the task cannot be served by the worker that took the job"
 OUT_OF_TIME = "the job has used up its time over all attempts"
@@ -277,21 +282,27 @@ class Worker:
         is_fault = not (could_not_begin and self._breaker.is_open)
         if could_not_begin:
             self._breaker.failed()
+        if error.kind in _MAY_PASS and await self._is_left(job, is_fault=is_fault):
+            log.warning("job %s is tried again: %s", job.job_id, error.message)
+            return
+        self._meter.errored(job.submission.task_id, error.kind.value)
+        log.error("job %s ended without a reward: %s", job.job_id, error.message)
+        await self._fail(job, error.kind, error.message)
+
+    async def _is_left(self, job: Claimed, *, is_fault: bool) -> bool:
+        """Leave a job to another attempt, if it may have one."""
         pause_seconds = self._breaker.pause_seconds or _PAUSE_SECONDS * job.attempt
-        with suppress(InfrastructureError):  # the lease runs out, and somebody takes it up
-            if error.kind in _MAY_PASS and await self._queue.retry(
+        try:
+            return await self._queue.retry(
                 job.job_id,
                 job.attempt,
                 self.terms.max_attempts,
                 pause_seconds,
                 is_fault=is_fault,
-            ):
-                log.warning("job %s is tried again: %s", job.job_id, error.message)
-                return
-        self._meter.errored(job.submission.task_id, error.kind.value)
-        log.error("job %s ended without a reward: %s", job.job_id, error.message)
-        await self._fail(job, error.kind, error.message)
+            )
+        except InfrastructureError:
+            return True  # the lease runs out, and somebody takes it up
 
     async def _fail(self, job: Claimed, kind: ErrorKind, message: str) -> None:
-        with suppress(InfrastructureError):  # as above
+        with suppress(InfrastructureError):  # the lease runs out, here too
             await self._queue.fail(job.job_id, job.attempt, kind, message)
