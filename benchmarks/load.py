@@ -80,9 +80,9 @@ async def _fill(load: Load, count: int) -> None:
     wire.close()
 
 
-async def _send(load: Load, wire: Wire) -> float | None:
+async def _send(load: Load, wire: Wire, item: dict[str, object] | None = None) -> float | None:
     """Send a job and return when to come back, if it was refused."""
-    reply = await wire.post("/v1/jobs", load.item())
+    reply = await wire.post("/v1/jobs", item or load.item())
     load.statuses[f"submit {reply.status}"] += 1
     if reply.status == 202:
         load.job_ids.append(reply.content()["job_id"])
@@ -95,10 +95,11 @@ async def keep_sending(load: Load) -> None:
     """Send for ever, and after a refusal come back when told to."""
     wire = Wire(load.port)
     while True:
-        seconds = await _send(load, wire)
+        item = load.item()
+        seconds = await _send(load, wire, item)
         while seconds is not None:
             await asyncio.sleep(seconds)
-            seconds = await _send(load, wire)
+            seconds = await _send(load, wire, item)
             load.came_back[seconds is None] += 1
 
 

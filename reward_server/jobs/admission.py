@@ -5,7 +5,7 @@ and for every end that was heard of one has left. So letting a job in costs no c
 servers together may let in a second's worth more.
 
 When there will be room is told by how fast jobs have ended while others waited. Whoever is refused
-gets a place behind those who were refused just before, so that not all come back at once.
+gets a place behind those who were refused just before, and finds it when he comes back.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import Counter, deque
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from reward_server.errors import InfrastructureError, OverloadedError, RequestError
+from reward_server.jobs.promises import Promises
 from reward_server.jobs.throughput import Throughput
 from reward_server.model import ErrorKind
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _PERIOD_SECONDS = 1.0
 _SHARE_OF_TIME = 0.02
 _LONGEST_SECONDS = 3600
-_MOST_PROMISED = 1_000
 
 
 class Admission:
@@ -47,8 +47,7 @@ class Admission:
         self._since: Counter[str] = Counter()
         self._heard = 0
         self._throughput = Throughput()
-        self._promises: deque[tuple[float, int]] = deque()
-        self._promised = 0
+        self._promises = Promises()
         self.state: QueueState | None = None
 
     @property
@@ -57,8 +56,8 @@ class Admission:
         left = self._endings.heard - self._heard
         return max(0, self._counted.total() - left) + self._since.total()
 
-    def admit(self, client: str, count: int = 1) -> None:
-        """Let so many jobs of a client in.
+    def admit(self, client: str, count: int = 1, ticket: str = "") -> None:
+        """Let so many jobs of a client in; by the ticket he is known who was refused before.
 
         Raises:
             OverloadedError: when the queue or the client's share of it is full.
@@ -68,30 +67,29 @@ class Admission:
         if count > min(quota, self._limit):
             message = f"so many jobs at once are more than may wait ({min(quota, self._limit)})"
             raise RequestError(ErrorKind.TOO_LARGE, message)
+        kept = self._promises.kept_for_others(ticket, time.monotonic())
         own = self._counted[client] + self._since[client]
-        over, over_quota = self.queued + count - self._limit, own + count - quota
+        over, over_quota = self.queued + kept + count - self._limit, own + count - quota
         if max(over, over_quota) > 0:
             message = "the queue is full; try again later"
             if over >= over_quota:
-                raise OverloadedError(message, self._promise(over, count, 1.0))
-            seconds = self._promise(over_quota, count, own / max(own, self.queued))
+                raise OverloadedError(message, self._promise(ticket, over - kept, count, 1.0))
+            share = own / max(own, self.queued)
+            seconds = self._promise(ticket, over_quota, count, share)
             raise OverloadedError(message, seconds + math.ceil(_PERIOD_SECONDS))
+        self._promises.redeem(ticket)
         self._since[client] += count
 
     def passed(self, client: str) -> None:
         """Say that a job did not have to wait after all."""
         self._since[client] = max(0, self._since[client] - 1)
 
-    def _promise(self, over: int, count: int, share: float) -> int:
+    def _promise(self, ticket: str, over: int, count: int, share: float) -> int:
         """Return the seconds until so many jobs more have left, and those promised before."""
-        now = time.monotonic()
-        while self._promises and self._promises[0][0] <= now:
-            self._promised -= self._promises.popleft()[1]
-        seconds = (over + self._promised) / (share * self._throughput.rate)
-        if self._promised < _MOST_PROMISED:
-            self._promises.append((now + seconds, count))
-            self._promised += count
-        return max(1, min(_LONGEST_SECONDS, math.ceil(seconds)))
+        rate = share * self._throughput.rate
+        seconds = max(count, over + self._promises.ahead) / rate
+        given = self._promises.give(ticket, count, seconds, time.monotonic())
+        return max(1, min(_LONGEST_SECONDS, math.ceil(given)))
 
     async def keep_counting(self) -> None:
         """Count for ever what waits in the database; a long queue is not counted all the time."""

@@ -83,7 +83,7 @@ class Desk:
         if await self._with_unknown_parent([asked]) is not None:
             raise RequestError(ErrorKind.INVALID_REQUEST, _NO_PARENT)
         try:
-            self.admission.admit(asked.client)
+            self.admission.admit(asked.client, ticket=asked.body_digest)
         except OverloadedError:
             known = await self._store.find(order)
             if known is None:
@@ -126,7 +126,8 @@ class Desk:
         if unknown is not None:
             raise RequestError(ErrorKind.INVALID_REQUEST, f"items.{unknown}: {_NO_PARENT}")
         try:
-            self.admission.admit(asked[0].client, len(asked))
+            ticket = f"{len(asked)} from {asked[0].body_digest}"
+            self.admission.admit(asked[0].client, len(asked), ticket)
         except OverloadedError:
             if await self._batches.count_new(orders):
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -40,10 +41,15 @@ async def full(engine: AsyncEngine, store: Store) -> Admission:
     return admission
 
 
-def refused(admission: Admission, client: str, count: int) -> int:
+def refused(admission: Admission, client: str, count: int, ticket: str | None = None) -> int:
     with pytest.raises(OverloadedError) as caught:
-        admission.admit(client, count)
+        admission.admit(client, count, ticket or str(uuid4()))
     return caught.value.retry_seconds
+
+
+def hear(admission: Admission, ends: int) -> None:
+    for _ in range(ends):
+        admission._endings.hear(uuid4())
 
 
 def test_a_full_queue_has_room_when_so_many_have_ended(full: Admission) -> None:
@@ -70,11 +76,40 @@ def test_a_client_with_its_share_full_waits_for_its_own_jobs(full: Admission) ->
 
 
 def test_for_every_end_that_is_heard_of_there_is_room_for_one(full: Admission) -> None:
-    refused(full, "", 2)
-    for _ in range(2):
-        full._endings.hear(uuid4())
-    full.admit("", 2)
+    refused(full, "", 2, "one")
+    hear(full, 2)
+    full.admit("", 2, "one")
     refused(full, "", 1)
+
+
+def test_who_comes_back_when_told_finds_his_place_though_others_were_quicker(
+    full: Admission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = refused(full, "", 1, "patient")
+    then = time.monotonic() + seconds
+    hear(full, 2)
+    monkeypatch.setattr(time, "monotonic", lambda: then)
+    full.admit("", 1, "one of many")
+    assert refused(full, "", 1, "the next of many") >= 1
+    full.admit("", 1, "patient")
+
+
+def test_a_place_that_is_not_fetched_is_free_again(
+    full: Admission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = refused(full, "", 1, "gone")
+    hear(full, 1)
+    then = time.monotonic() + seconds
+    monkeypatch.setattr(time, "monotonic", lambda: then)
+    refused(full, "", 1, "another")
+    monkeypatch.setattr(time, "monotonic", lambda: then + 60)
+    full.admit("", 1, "a third")
+
+
+def test_asking_too_early_does_not_put_off_anybody(full: Admission) -> None:
+    times = [refused(full, "", 5, "impatient") for _ in range(100)]
+    assert max(times) <= 1
+    assert refused(full, "", 5, "another") <= 2
 
 
 @pytest.mark.parametrize(("client", "count"), [("", LIMIT + 1), ("guest", QUOTA + 1)])
