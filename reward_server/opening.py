@@ -30,6 +30,7 @@ from reward_server.settings import LmSettings
 from reward_server.store.batches import Batches
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
+from reward_server.store.parents import Parents
 from reward_server.store.queries import Store
 from reward_server.store.queue import Queue
 from reward_server.wiring import (
@@ -38,6 +39,7 @@ from reward_server.wiring import (
     make_ceiling,
     make_endpoint,
     make_instrumenter,
+    make_prompter,
     make_registry,
     make_sandbox,
     make_scheme,
@@ -65,6 +67,7 @@ class _Database:
     store: Store
     queue: Queue
     batches: Batches
+    parents: Parents
 
 
 @asynccontextmanager
@@ -98,12 +101,14 @@ async def open_services(settings: Settings, *, works: bool = True) -> AsyncItera
             worker,
         )
         await _open_background(settings, database, endings, worker, stack, admission)
+        briefings = make_briefings(settings)
         yield Services(
             settings,
             desk,
             database.store,
             registry,
-            make_briefings(settings),
+            briefings,
+            make_prompter(settings, registry, briefings, database.parents),
             meter,
             lambda: _describe_lm(endpoint),
         )
@@ -219,7 +224,7 @@ async def _open_database(settings: Settings, stack: AsyncExitStack) -> _Database
     engine = make_engine(url)
     stack.push_async_callback(engine.dispose)
     await upgrade(engine)
-    return _Database(engine, Store(engine), Queue(engine), Batches(engine))
+    return _Database(engine, Store(engine), Queue(engine), Batches(engine), Parents(engine))
 
 
 async def _open_rooms(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from reward_server.api.answers import PartOut
     from reward_server.jobs.desk import Desk
     from reward_server.jobs.meter import Meter
+    from reward_server.prompts.prompter import Prompter
     from reward_server.settings import Settings
     from reward_server.store.queries import Store
     from reward_server.tasks.briefing.briefings import Briefings
@@ -35,6 +36,7 @@ class Services:
     store: Store
     registry: Registry
     briefings: Briefings
+    prompter: Prompter
     meter: Meter
     describe_lm: Callable[[], PartOut]
 

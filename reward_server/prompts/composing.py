@@ -1,0 +1,139 @@
+"""Prompts of one task that keep a budget: everything is tried at its richest, then with less.
+
+A program is shown whole or not at all. What is left beside it goes to what it printed, `_OUTPUT`
+of it at the most, and the rest to the briefing. Whole prompts are measured, never estimated: an
+estimate only says what to try first.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reward_server.errors import RequestError
+from reward_server.model import ErrorKind
+from reward_server.prompts.output import told
+from reward_server.prompts.values import Message
+from reward_server.prompts.wording import improve_text, scratch_text, system_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from uuid import UUID
+
+    from reward_server.prompts.gauges import Gauge
+    from reward_server.prompts.values import Messages
+    from reward_server.prompts.wording import Rules
+    from reward_server.store.parents import ParentBody
+
+_OUTPUT = 0.4
+_SHARES = (1.0, 0.8, 0.5, 0.2)
+_LEAST_OUTPUT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Rungs:
+    """The briefings of one task, from the shortest on, and about how much each adds."""
+
+    texts: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, briefings: Iterable[str], gauge: Gauge) -> Rungs:
+        """Measure briefings, in which no marker may stand."""
+        texts = tuple(map(gauge.markers.broken, briefings))
+        sizes, largest = [], 0
+        for size in gauge.measure_texts(texts):
+            largest = max(largest, size)
+            sizes.append(largest)
+        return cls(texts, tuple(sizes))
+
+    def within(self, room: float) -> int:
+        """Return the longest that has room, or the first."""
+        return max(0, bisect_right(self.sizes, room) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Composer:
+    """Writes the prompts of one task within one budget."""
+
+    gauge: Gauge
+    limit: int
+    rules: Rules
+    rungs: Rungs
+
+    def scratch(self) -> Messages:
+        """Return the prompt that asks for a first program.
+
+        Raises:
+            RequestError: `invalid_request` when the budget is too small for any prompt.
+        """
+        least = self._messages(scratch_text(self.rungs.texts[1]))
+        needed = self.gauge.measure([least])[0]
+        if needed > self.limit:
+            message = (
+                f"the budget of {self.limit:,} {self.gauge.unit} is too small: the shortest prompt "
+                f"of this task needs {needed:,}"
+            )
+            raise RequestError(ErrorKind.INVALID_REQUEST, message)
+        at = self.rungs.within(self.limit - needed + self.rungs.sizes[1])
+        for text in self.rungs.texts[at:1:-1]:
+            messages = self._messages(scratch_text(text))
+            if self.gauge.measure([messages])[0] <= self.limit:
+                return messages
+        return least
+
+    def most_characters(self) -> int:
+        """Return the length of the longest program that it makes sense to look at."""
+        return int(self.limit * self.gauge.most_characters_each)
+
+    def improve(self, parents: Sequence[ParentBody]) -> dict[UUID, Messages]:
+        """Return the prompts that ask for better programs, for those parents that have room."""
+        bare = [self._messages(self._ask(parent, 0, "")) for parent in parents]
+        sizes = self.gauge.measure(bare)
+        fitting = list(zip(parents, bare, sizes, strict=True))
+        found = {p.solution_id: prompt for p, prompt, size in fitting if size <= self.limit}
+        poor = [(p, self.limit - size) for p, _, size in fitting if size < self.limit]
+        for share in _SHARES:
+            rich = [self._messages(self._enrich(p, room * share)) for p, room in poor]
+            sizes = self.gauge.measure(rich)
+            fits = [size <= self.limit for size in sizes]
+            found |= {
+                p.solution_id: prompt
+                for (p, _), prompt, fit in zip(poor, rich, fits, strict=True)
+                if fit
+            }
+            poor = [one for one, fit in zip(poor, fits, strict=True) if not fit]
+        return found
+
+    def _enrich(self, parent: ParentBody, room: float) -> str:
+        """Ask with as much output and briefing as there is room for."""
+        each = self.gauge.characters_each
+        most = int(room * _OUTPUT * each)
+        failed = parent.failure is not None
+        output = ""
+        if most >= _LEAST_OUTPUT:
+            output = self.gauge.markers.broken(
+                told(parent.stdout_tail, parent.stderr_tail, failed=failed, room=most - 40)
+            )
+        left = room - (len(output) + 40) / each if output else room
+        return self._ask(parent, self.rungs.within(left + self.rungs.sizes[0]), output)
+
+    def _ask(self, parent: ParentBody, rung: int, output: str) -> str:
+        return improve_text(self.rungs.texts[rung], parent, output, self.rules)
+
+    def _messages(self, user: str) -> Messages:
+        system = system_text(self.rules)
+        if not self.gauge.takes_system:
+            return (Message("user", f"{system}\n\n{user}"),)
+        return Message("system", system), Message("user", user)
+
+
+def showable(parent: ParentBody, gauge: Gauge) -> ParentBody | None:
+    """Return a parent that can be shown: none whose program holds a chat marker."""
+    if gauge.markers.are_in(parent.code):
+        return None
+    if parent.failure is None:
+        return parent
+    message = gauge.markers.broken(parent.failure.message)
+    return replace(parent, failure=replace(parent.failure, message=message))
