@@ -60,7 +60,13 @@ class Composer:
     gauge: Gauge
     limit: int
     rules: Rules
+    system: str
     rungs: Rungs
+
+    @classmethod
+    def of(cls, gauge: Gauge, limit: int, rules: Rules, rungs: Rungs) -> Composer:
+        """Return a composer with the system message of these rules."""
+        return cls(gauge, limit, rules, system_text(rules), rungs)
 
     def scratch(self) -> Messages:
         """Return the prompt that asks for a first program.
@@ -123,10 +129,9 @@ class Composer:
         return improve_text(self.rungs.texts[rung], parent, output, self.rules)
 
     def _messages(self, user: str) -> Messages:
-        system = system_text(self.rules)
         if not self.gauge.takes_system:
-            return (Message("user", f"{system}\n\n{user}"),)
-        return Message("system", system), Message("user", user)
+            return (Message("user", f"{self.system}\n\n{user}"),)
+        return Message("system", self.system), Message("user", user)
 
 
 def showable(parent: ParentBody, gauge: Gauge) -> ParentBody | None:

@@ -16,7 +16,7 @@ _LOSS = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d")
-_ERROR = re.compile(r"\w*(?:Error|Exception)\b|Traceback|^\s*File \"|[Kk]illed|[Oo]ut of memory")
+_ERROR = re.compile(r"Error\b|Exception\b|Traceback|^\s*File \"|[Kk]illed|[Oo]ut of memory")
 _UNPRINTABLE = re.compile(r"[^\S \t]|[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202f\ufeff]")
 
 
@@ -28,6 +28,8 @@ def told(stdout: str, stderr: str, *, failed: bool, room: int) -> str:
     texts = (stdout, stderr) if failed else (stderr, stdout)
     lines = [line for text in texts for line in _lines(text)]
     room -= len(fenced([])) + 16  # a fence may have to be longer than three backticks
+    if sum(map(len, lines)) + len(lines) <= room:
+        return fenced(lines) if lines else ""
     chosen = _choose(lines, _ranks(lines, failed=failed), room)
     return fenced(_with_gaps(lines, chosen)) if chosen else ""
 

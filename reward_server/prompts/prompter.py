@@ -134,7 +134,7 @@ class Prompter:
             self._rungs[key] = task.data_digest, rungs
         ceiling, has_gpu = self._defaults.ceiling, self._defaults.has_gpu
         rules = Rules.of(task.card, ceiling, wanted.wall_seconds, has_gpu=has_gpu)
-        return Composer(gauge, limit, rules, rungs)
+        return Composer.of(gauge, limit, rules, rungs)
 
     def _gauge(self, budget: Budget) -> tuple[Gauge, int]:
         match budget:

@@ -95,7 +95,8 @@ def improve_text(briefing: str, parent: ParentBody, output: str, rules: Rules) -
 
 def in_fence(code: str) -> str:
     """Return a program as a block that nothing in it can close."""
-    longest = max((len(run) for run in _BACKTICKS.findall(code)), default=2)
+    runs = _BACKTICKS.findall(code) if "```" in code else []
+    longest = max(map(len, runs), default=2)
     fence = "`" * (longest + 1)
     end = "" if code.endswith("\n") else "\n"
     return f"{fence}python\n{code}{end}{fence}"

@@ -7,7 +7,7 @@ task or a run, or as many of one step. Rows of other data are never among them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import text
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 SCANNED = 512
 _LAST_STEP = (1 << 63) - 1
 
-_CANDIDATE = """id, reward, program_digest, family, COALESCE(code_chars, length(code)) AS code_chars
-"""
+_CANDIDATE = f"""id, reward, program_digest, COALESCE(family, '{OTHER}'),
+    COALESCE(code_chars, length(code))"""
 
 
 def _best(scope: str) -> TextClause:
@@ -107,8 +107,7 @@ class Ground:
     failed_too: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):  # a tuple: hundreds are made for every request
     """A solution that could be improved on, as far as a choice needs to know it."""
 
     solution_id: UUID
@@ -205,10 +204,7 @@ def pool_parameters(ground: Ground) -> dict[str, Any]:
 
 
 def _candidates(rows: Sequence[Row[Any]]) -> tuple[Candidate, ...]:
-    return tuple(
-        Candidate(row.id, row.reward, row.program_digest, row.family or OTHER, row.code_chars)
-        for row in rows
-    )
+    return tuple(map(Candidate._make, rows))
 
 
 def _body(row: Row[Any]) -> ParentBody:
