@@ -38,7 +38,7 @@ class Chooser:
     ) -> list[tuple[UUID, Messages]]:
         """Return so many parents with their prompts; fewer, if none fit, is none at all."""
         most = self._composer.most_characters()
-        pool = [candidate for candidate in candidates if candidate.code_chars <= most]
+        pool = [candidate for candidate in candidates if 0 < candidate.code_chars <= most]
         chosen: list[UUID] = []
         while len(chosen) < count and pool:
             missing = count - len(chosen)

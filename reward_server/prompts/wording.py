@@ -15,19 +15,17 @@ if TYPE_CHECKING:
 
 _BACKTICKS = re.compile("`{3,}")
 _FORM = (
-    "Begin with your plan: a few sentences of prose, no code. Then give the complete program in "
-    "one block that opens with ```python and closes with ```. Write no other block, and nothing "
-    "after it."
+    "Begin with your plan, a few sentences of prose. Then give the whole program in one block that "
+    "opens with ```python and closes with ```; write no other block."
 )
 _SCRATCH = f"## Your answer\n\nSolve this task with a program of your own. {_FORM}"
 _IMPROVE = (
     "## Your answer\n\nWrite a program that does better: its score on the hidden labels should be "
-    "{better}. Keep what works, change what holds it back. {form} What you do not write again is "
-    "gone."
+    "{better}. {form} Repeat what you keep."
 )
 _MEND = (
-    "## Your answer\n\nFind out what went wrong and write a program that runs to its end and "
-    "scores well; {better} is better. {form} What you do not write again is gone."
+    "## Your answer\n\nFind out what went wrong, and write a program that runs to its end and "
+    "scores well ({better} is better). {form} Repeat what you keep."
 )
 
 
@@ -65,13 +63,13 @@ def system_text(rules: Rules) -> str:
     """Say who answers, and what every program must keep to."""
     hardware = "one GPU" if rules.has_gpu else "no GPU"
     return (
-        "You are an engineer who solves machine-learning tasks with Python programs. A program\n"
+        "You solve machine-learning tasks with Python programs. A program\n"
         f"- reads its data from `/workdir/{rules.task_id}/prepared/public`;\n"
-        "- trains a model and writes its predictions for the test data to `./submission.csv`;\n"
+        "- trains a model and writes predictions for the test data to `./submission.csv`;\n"
         f"- has {rules.wall_seconds:,g} seconds, {count_of(rules.cores, 'core')}, "
-        f"{size_of(rules.memory_bytes)} of memory and {hardware};\n"
-        "- has no network: it can download and install nothing;\n"
-        "- runs unattended, and counts only if it ends without an error."
+        f"{size_of(rules.memory_bytes)} of memory, {hardware} and no network: nothing can be "
+        "downloaded or installed;\n"
+        "- counts only if it ends without an error."
     )
 
 
