@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from server import ROOT, serving, temporary_folder
 from sqlalchemy import text
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
@@ -35,15 +34,12 @@ if TYPE_CHECKING:
 
 sys.path.append(str(ROOT))
 many = importlib.import_module("tests.prompts.many")
+bpe = importlib.import_module("tests.prompts.bpe")
 
 PROMPTS = 128
 PROMPTS_MS, LIST_MS, GROWTH = 50.0, 10.0, 2.0
 _SOLUTIONS = ROOT / "tests" / "api" / "solutions"
 _TOKENIZER = {"REWARD_SERVER_PROMPTS__TOKENIZERS": '{{"bpe": "{path}"}}'}
-_TEMPLATE = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "<|im_start|>assistant\n"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +135,9 @@ def _questions(task_id: str, run_id: str, step: int) -> list[Question]:
     return [
         Question("prompts previous_step", _post(body), PROMPTS_MS),
         *(
-            Question(f"prompts {name} of {scope}", _post(body, strategy=name, scope=scope), 50.0)
+            Question(
+                f"prompts {name} of {scope}", _post(body, strategy=name, scope=scope), PROMPTS_MS
+            )
             for name in ("best", "softmax", "diverse")
             for scope in ("run", "task")
         ),
@@ -205,24 +203,8 @@ async def _fill(folder: Path, first: int, last: int) -> None:
 
 
 def _train(folder: Path) -> Path:
-    """Make a small byte-level BPE with a chat template from programs of ours."""
-    folder.mkdir(exist_ok=True)
-    folder.chmod(0o755)
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    specials = ["<|im_start|>", "<|im_end|>"]
-    trainer = trainers.BpeTrainer(
-        vocab_size=8000,
-        special_tokens=specials,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator((p.read_text() for p in ROOT.glob("**/*.py")), trainer)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    config = json.dumps({"chat_template": _TEMPLATE})
-    (folder / "tokenizer_config.json").write_text(config)
-    return folder
+    """Make a small tokenizer from programs of ours."""
+    return bpe.train(folder, (path.read_text() for path in (ROOT / "tests").rglob("*.py")))
 
 
 if __name__ == "__main__":

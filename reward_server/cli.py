@@ -1,4 +1,4 @@
-"""The command line: serve, work, check, score, tasks, solutions, rescore, lm."""
+"""The command line: serve, work, check, score, tasks, solutions, prompts, rescore, lm."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from rich.table import Table
 from reward_server import preflight
 from reward_server.api.app import create_app
 from reward_server.cli_lm import lm_app
+from reward_server.cli_prompts import prompts_command
 from reward_server.cli_rescore import rescore_command
 from reward_server.cli_tasks import tasks_app
 from reward_server.errors import RewardServerError
@@ -43,6 +44,7 @@ app.add_typer(tasks_app, name="tasks")
 app.add_typer(lm_app, name="lm")
 app.add_typer(solutions_app, name="solutions")
 app.command("rescore")(rescore_command)
+app.command("prompts")(prompts_command)
 
 out = Console()
 err = Console(stderr=True)

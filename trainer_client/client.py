@@ -63,6 +63,14 @@ class RewardClient:
         """
         return self._ask("POST", "/v1/score", json={"task_id": task_id, **fields})
 
+    def prompts(self, task_id: str, **fields: object) -> Answer:
+        """Get prompts of a task: from scratch, and to improve on what a run did before.
+
+        Raises:
+            RewardServerError: when there are none.
+        """
+        return self._ask("POST", "/v1/prompts", json={"task_id": task_id, **fields})
+
     def get(self, path: str, **query: object) -> Answer:
         """Read anything else the server shows.
 

@@ -149,7 +149,9 @@ class BestOfBothOut(_Out):
 
 
 def _body() -> dict[str, Any]:
-    schema = PromptsRequest.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema = PromptsRequest.model_json_schema()
+    budget = schema.pop("$defs")["BudgetIn"]
+    schema["properties"]["budget"] |= {"anyOf": [budget, {"type": "null"}]}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 

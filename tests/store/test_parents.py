@@ -40,17 +40,12 @@ async def explain(engine: AsyncEngine, statement: Executable, given: dict[str, A
         return plan
 
 
-@pytest.fixture
-async def filled(store: Store, engine: AsyncEngine) -> AsyncEngine:
+async def test_hot_queries_never_read_the_whole_table(store: Store, engine: AsyncEngine) -> None:
     del store  # it has emptied the tables
     await many.fill(engine, 0, ROWS, TASKS, "print(1)\n")
-    return engine
-
-
-async def test_hot_queries_never_read_the_whole_table(filled: AsyncEngine) -> None:
     run = pool_parameters(replace(RUN, failed_too=True))
     task = pool_parameters(replace(RUN, run_id=None))
-    found = await Parents(filled).best(RUN)
+    found = await Parents(engine).best(RUN)
     hot: dict[str, tuple[Executable, dict[str, Any]]] = {
         "best of task": (parents.BEST_OF_TASK, task),
         "best of run": (parents.BEST_OF_RUN, run),
@@ -60,17 +55,19 @@ async def test_hot_queries_never_read_the_whole_table(filled: AsyncEngine) -> No
         "valid list": (select_page(SolutionFilter(task_id="task-0", valid=True, limit=1)), {}),
     }
     for name, (statement, given) in hot.items():
-        plan = await explain(filled, statement, given)
+        plan = await explain(engine, statement, given)
         assert "Index" in plan, name
         assert "Seq Scan" not in plan, f"{name}: {plan}"
 
 
-async def test_no_query_hands_out_more_than_it_may_scan(filled: AsyncEngine) -> None:
-    looker = Parents(filled)
+async def test_no_query_hands_out_more_than_it_may_scan(store: Store, engine: AsyncEngine) -> None:
+    del store
+    await many.fill(engine, 0, 2000, TASKS, "print(1)\n")
+    looker = Parents(engine)
     best = await looker.best(replace(RUN, run_id=None))
     assert len(best) == parents.SCANNED
     assert [c.reward for c in best] == sorted((c.reward for c in best), reverse=True)
-    async with filled.connect() as connection:
+    async with engine.connect() as connection:
         highest = await connection.execute(
             text("SELECT max(reward) FROM solutions WHERE task_id = 'task-0'")
         )
