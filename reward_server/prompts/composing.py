@@ -15,7 +15,7 @@ from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
 from reward_server.prompts.output import told
 from reward_server.prompts.values import Message
-from reward_server.prompts.wording import improve_text, scratch_text, system_text
+from reward_server.prompts.wording import improve_text, output_text, scratch_text, system_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _OUTPUT = 0.4
 _SHARES = (1.0, 0.8, 0.5, 0.2)
 _LEAST_OUTPUT = 100
+_SLACK = 8  # what texts may grow by where they are joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,8 @@ class Composer:
         found = {p.solution_id: prompt for p, prompt, size in fitting if size <= self.limit}
         poor = [(p, self.limit - size) for p, _, size in fitting if size < self.limit]
         for share in _SHARES:
-            rich = [self._messages(self._enrich(p, room * share)) for p, room in poor]
-            sizes = self.gauge.measure(rich)
-            fits = [size <= self.limit for size in sizes]
+            rich = self._enrich([(p, room * share) for p, room in poor])
+            fits = [size <= self.limit for size in self.gauge.measure(rich)]
             found |= {
                 p.solution_id: prompt
                 for (p, _), prompt, fit in zip(poor, rich, fits, strict=True)
@@ -112,18 +112,25 @@ class Composer:
             poor = [one for one, fit in zip(poor, fits, strict=True) if not fit]
         return found
 
-    def _enrich(self, parent: ParentBody, room: float) -> str:
+    def _enrich(self, poor: Sequence[tuple[ParentBody, float]]) -> list[Messages]:
         """Ask with as much output and briefing as there is room for."""
-        each = self.gauge.characters_each
-        most = int(room * _OUTPUT * each)
+        outputs = [self._output(parent, room) for parent, room in poor]
+        sizes = self.gauge.measure_texts(outputs)
+        return [
+            self._messages(self._ask(parent, self._rung(room - size - _SLACK), output))
+            for (parent, room), output, size in zip(poor, outputs, sizes, strict=True)
+        ]
+
+    def _rung(self, room: float) -> int:
+        return self.rungs.within(room + self.rungs.sizes[0])
+
+    def _output(self, parent: ParentBody, room: float) -> str:
+        most = int(room * _OUTPUT * self.gauge.characters_each)
+        if most < _LEAST_OUTPUT:
+            return ""
         failed = parent.failure is not None
-        output = ""
-        if most >= _LEAST_OUTPUT:
-            output = self.gauge.markers.broken(
-                told(parent.stdout_tail, parent.stderr_tail, failed=failed, room=most - 40)
-            )
-        left = room - (len(output) + 40) / each if output else room
-        return self._ask(parent, self.rungs.within(left + self.rungs.sizes[0]), output)
+        text = told(parent.stdout_tail, parent.stderr_tail, failed=failed, room=most)
+        return output_text(self.gauge.markers.broken(text)) if text else ""
 
     def _ask(self, parent: ParentBody, rung: int, output: str) -> str:
         return improve_text(self.rungs.texts[rung], parent, output, self.rules)

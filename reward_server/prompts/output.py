@@ -41,7 +41,7 @@ def _lines(text: str) -> list[str]:
 
 def _tidy(line: str) -> str:
     cut = line if len(line) <= _LINE_CHARACTERS else line[: _LINE_CHARACTERS - 1] + _MARK
-    return _UNPRINTABLE.sub(" ", cut).rstrip()
+    return cut if cut.isprintable() else _UNPRINTABLE.sub(" ", cut).rstrip()
 
 
 def _ranks(lines: list[str], *, failed: bool) -> list[int]:

@@ -85,10 +85,15 @@ def improve_text(briefing: str, parent: ParentBody, output: str, rules: Rules) -
         f"{briefing}\n## A program to improve\n\nThis was your earlier answer:",
         in_fence(parent.code),
         verdict_text(parent, rules),
-        *([f"Of what it printed:\n{output}"] if output else []),
+        *([output] if output else []),
         ask.format(better=rules.better, form=_FORM),
     ]
     return "\n\n".join(parts)
+
+
+def output_text(block: str) -> str:
+    """Introduce what a program printed."""
+    return f"Of what it printed:\n{block}"
 
 
 def in_fence(code: str) -> str:

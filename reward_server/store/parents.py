@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from reward_server.model import Failure
 
-SCANNED = 512
+SCANNED = 256
 _LAST_STEP = (1 << 63) - 1
 
 _CANDIDATE = f"""id, reward, program_digest, COALESCE(family, '{OTHER}'),
