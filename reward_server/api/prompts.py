@@ -75,20 +75,19 @@ class PromptsRequest(_In):
 
     def wanted(self) -> Wanted:
         """Return what the room needs to know."""
-        strategy = Strategy(self.strategy)
         return Wanted(
             task_id=self.task_id,
             run_id=self.run_id,
             count=self.n,
             improve_fraction=self.improve_fraction,
-            strategy=strategy,
+            strategy=Strategy(self.strategy),
             seed=self.seed,
             budget=None if self.budget is None else self.budget.budget(),
             step=self.step,
             wall_seconds=self.wall_seconds,
             failed_too=None if self.parents is None else self.parents == "any",
             temperature=self.temperature,
-            of_all_runs=self.scope == "task" and strategy is not Strategy.PREVIOUS_STEP,
+            of_all_runs=self.scope == "task",
         )
 
 

@@ -117,10 +117,11 @@ class Prompter:
 
     def _ground(self, task: Task, wanted: Wanted) -> Ground:
         failed_too = wanted.failed_too
+        of_all_runs = wanted.of_all_runs and wanted.strategy is not Strategy.PREVIOUS_STEP
         return Ground(
             task_id=task.card.id,
             data_digest=task.data_digest,
-            run_id=None if wanted.of_all_runs else wanted.run_id,
+            run_id=None if of_all_runs else wanted.run_id,
             failed_too=self._defaults.failed_too if failed_too is None else failed_too,
         )
 

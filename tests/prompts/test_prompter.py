@@ -101,8 +101,8 @@ solutions = st.lists(
 )
 budgets: st.SearchStrategy[Budget | None] = st.one_of(
     st.none(),
-    st.builds(CharacterBudget, st.integers(1, 6000)),
-    st.builds(TokenBudget, st.integers(1, 2000), st.just("bpe")),
+    st.builds(CharacterBudget, st.sampled_from([50, 1100, 1300, 2000, 3000, 6000])),
+    st.builds(TokenBudget, st.sampled_from([10, 300, 380, 450, 600, 1024, 2000]), st.just("bpe")),
 )
 requests = st.builds(
     replace,
