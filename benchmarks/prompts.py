@@ -118,7 +118,7 @@ def _measure(folder: Path, first: int, last: int, rounds: int) -> dict[str, Time
     extra["REWARD_SERVER_SANDBOX__SLOTS"] = "1"
     with serving(folder, extra=extra) as server:
         asyncio.run(_fill(folder, first, last))
-        task_id, run_id, step = _place(folder, last)
+        task_id, run_id, step = _place(folder)
         connection = http.client.HTTPConnection("127.0.0.1", server.port)
         print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         found: dict[str, Times] = {}
@@ -193,12 +193,9 @@ def _tasks(folder: Path) -> list[tuple[str, str]]:
     return [(task.card.id, task.data_digest) for task in Registry(folder).prepared()]
 
 
-def _place(folder: Path, last: int) -> tuple[str, str, int]:
-    """Return task, run and next step of a whole run, in the middle of all."""
-    size = many.STEP_SIZE * many.RUN_STEPS
-    number = max(0, (last // size - 1) // 2)
-    tasks = _tasks(folder)
-    return tasks[number % len(tasks)][0], f"run-{number}", many.RUN_STEPS
+def _place(folder: Path) -> tuple[str, str, int]:
+    """Return task, run and next step of the first run, which is whole at any size."""
+    return _tasks(folder)[0][0], "run-0", many.RUN_STEPS
 
 
 async def _fill(folder: Path, first: int, last: int) -> None:
