@@ -32,6 +32,7 @@ from reward_server.store.archive import Archive
 from reward_server.store.batches import Batches
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
+from reward_server.store.parents import Parents
 from reward_server.store.queries import Store
 from reward_server.store.queue import Queue
 from reward_server.wiring import (
@@ -40,6 +41,7 @@ from reward_server.wiring import (
     make_ceiling,
     make_endpoint,
     make_instrumenter,
+    make_prompter,
     make_registry,
     make_retention,
     make_sandbox,
@@ -69,6 +71,7 @@ class _Database:
     queue: Queue
     batches: Batches
     archive: Archive
+    parents: Parents
 
 
 @asynccontextmanager
@@ -102,13 +105,15 @@ async def open_services(settings: Settings, *, works: bool = True) -> AsyncItera
             worker,
         )
         await _open_background(settings, database, endings, worker, stack, admission)
+        briefings = make_briefings(settings)
         yield Services(
             settings,
             desk,
             database.store,
             database.archive,
             registry,
-            make_briefings(settings),
+            briefings,
+            make_prompter(settings, registry, briefings, database.parents),
             meter,
             lambda: _describe_lm(endpoint),
         )
@@ -236,7 +241,14 @@ async def _open_database(settings: Settings, stack: AsyncExitStack) -> _Database
     engine = make_engine(url)
     stack.push_async_callback(engine.dispose)
     await upgrade(engine)
-    return _Database(engine, Store(engine), Queue(engine), Batches(engine), Archive.over(engine))
+    return _Database(
+        engine,
+        Store(engine),
+        Queue(engine),
+        Batches(engine),
+        Archive.over(engine),
+        Parents(engine),
+    )
 
 
 async def _open_rooms(

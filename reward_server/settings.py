@@ -190,6 +190,19 @@ class ClientSettings(_Part):
     queued: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
 
 
+class PromptSettings(_Part):
+    """What prompts are like unless a request says otherwise.
+
+    `tokenizers` are folders of models, or files `tokenizer.json`, by the names that budgets
+    in tokens use; `temperature` is in units of the reward.
+    """
+
+    budget_characters: Annotated[int, Field(ge=2000, le=1 << 20)] = 16_000
+    tokenizers: dict[str, Path] = {}
+    parents: Literal["valid", "any"] = "valid"
+    temperature: Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)] = 0.1
+
+
 def _mlebench_data_dir() -> Path:
     """Return where MLE-bench prepares data unless it is told otherwise."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -287,6 +300,7 @@ class Settings(BaseSettings):
     jobs: JobSettings = JobSettings()
     retention: RetentionSettings = RetentionSettings()
     reward: RewardSettings = PaperSettings()
+    prompts: PromptSettings = PromptSettings()
     mlebench: MlebenchSettings | None = None
 
     @property

@@ -18,6 +18,8 @@ from reward_server.jobs.bounds import Bounds
 from reward_server.jobs.janitor import PERIOD_SECONDS
 from reward_server.jobs.retention import Retention
 from reward_server.model import Limits
+from reward_server.prompts.prompter import Defaults, Prompter
+from reward_server.prompts.tokens import TokenGauge
 from reward_server.reward.normalised import NormalisedScheme
 from reward_server.reward.paper import PaperScheme
 from reward_server.reward.percentile import PercentileScheme
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from reward_server.reward.base import Scheme
     from reward_server.sandbox.base import Sandbox
     from reward_server.settings import RetentionSettings, RewardSettings, Settings
+    from reward_server.store.parents import Parents
     from reward_server.tasks.briefing.packages import Package
 
 _DAY_SECONDS = 86_400.0
@@ -214,6 +217,26 @@ def packages_digest(environment: Path) -> str:
 def make_briefings(settings: Settings) -> Briefings:
     """Return what tells models about tasks, with the limits and packages of this server."""
     return Briefings(make_ceiling(settings), find_packages(settings))
+
+
+def make_prompter(
+    settings: Settings, registry: Registry, briefings: Briefings, parents: Parents
+) -> Prompter:
+    """Return what makes prompts, with the tokenizers of the settings.
+
+    Raises:
+        SetupError: when a tokenizer cannot be read.
+    """
+    chosen, sandbox = settings.prompts, settings.sandbox
+    defaults = Defaults(
+        ceiling=make_ceiling(settings),
+        budget_characters=chosen.budget_characters,
+        temperature=chosen.temperature,
+        failed_too=chosen.parents == "any",
+        has_gpu=isinstance(sandbox, DockerSettings) and bool(sandbox.gpus),
+    )
+    gauges = [TokenGauge(name, path) for name, path in chosen.tokenizers.items()]
+    return Prompter(registry, briefings, parents, gauges, defaults)
 
 
 def find_packages(settings: Settings) -> tuple[Package, ...]:

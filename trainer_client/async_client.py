@@ -153,6 +153,15 @@ class AsyncRewardClient:
         """
         return await self._open().cancel(job_of(job), self._deadline(deadline_seconds))
 
+    async def prompts(self, task_id: str, **fields: object) -> JsonObject:
+        """Get prompts of a task: from scratch, and to improve on what a run did before.
+
+        Raises:
+            RewardServerError: when there are none.
+        """
+        request = Request("POST", "/v1/prompts", {"task_id": task_id, **fields})
+        return await self._open().wire.ask(request, self._deadline(None))
+
     async def get(self, path: str, **query: object) -> JsonObject:
         """Read anything else the server shows.
 

@@ -218,6 +218,15 @@ class RewardClient:
         there = self._open()
         return there.run(there.client.cancel(job, deadline_seconds=deadline_seconds))
 
+    def prompts(self, task_id: str, **fields: object) -> JsonObject:
+        """Get prompts of a task: from scratch, and to improve on what a run did before.
+
+        Raises:
+            RewardServerError: when there are none.
+        """
+        there = self._open()
+        return there.run(there.client.prompts(task_id, **fields))
+
     def get(self, path: str, **query: object) -> JsonObject:
         """Read anything else the server shows.
 

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from reward_server.api import answers, problems
 from reward_server.api.jobs import routes as job_routes
+from reward_server.api.prompts import routes as prompt_routes
 from reward_server.api.services import Services, Wired, as_json, check_client
 from reward_server.api.solutions import routes as solution_routes
 from reward_server.errors import InfrastructureError
@@ -51,6 +52,7 @@ def create_app(open_services: Callable[[], AbstractAsyncContextManager[Services]
     guarded_routes = APIRouter(dependencies=[Depends(check_client)], responses=_PROBLEMS)
     guarded_routes.include_router(job_routes)
     guarded_routes.include_router(solution_routes)
+    guarded_routes.include_router(prompt_routes)
     guarded_routes.include_router(routes)
     app.include_router(guarded_routes)
     problems.add_handlers(app)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from reward_server.api.answers import PartOut
     from reward_server.jobs.desk import Desk
     from reward_server.jobs.meter import Meter
+    from reward_server.prompts.prompter import Prompter
     from reward_server.settings import Settings
     from reward_server.store.archive import Archive
     from reward_server.store.queries import Store
@@ -37,6 +38,7 @@ class Services:
     archive: Archive
     registry: Registry
     briefings: Briefings
+    prompter: Prompter
     meter: Meter
     describe_lm: Callable[[], PartOut]
 

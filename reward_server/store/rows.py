@@ -22,6 +22,7 @@ from reward_server.model import (
     Submission,
     Timings,
 )
+from reward_server.store.families import family_of
 from reward_server.store.values import (
     Claimed,
     JobRow,
@@ -105,6 +106,8 @@ def solution_parameters(verdict: Verdict) -> dict[str, Any]:
         "code": storable(verdict.program.code),
         "plan": storable(verdict.program.plan),
         "program_digest": verdict.program.digest,
+        "code_chars": len(verdict.program.code),
+        "family": family_of(verdict.program.code),
         "higher_is_better": verdict.higher_is_better,
         "milestones": [milestone.value for milestone in execution.milestones],
         "duration_seconds": execution.duration_seconds,

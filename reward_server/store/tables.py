@@ -9,6 +9,9 @@ Beside them `placements` keeps what a language model said of a program, so that 
 its `places` are line, column and milestone in turn. `rewards` keeps what solutions earn under
 other schemes than the one they were answered with; the answer's own reward never changes.
 
+`code_chars` and `family` tell a program's length and kind of model without a look at it; they
+are null for solutions from before they were kept.
+
 What must never be false is a constraint here and not a habit of the code. `parent_id` points
 to a solution without a foreign key: a lineage may reach into a database that was pruned.
 """
@@ -203,6 +206,8 @@ solutions = Table(
     Column("pressure", Double),
     Column("contended", Boolean, nullable=False, server_default=false()),
     Column("reused_from", Uuid),
+    Column("code_chars", Integer),
+    Column("family", Text),
     Column("data_digest", Text, nullable=False),
     Column("scheme", Text, nullable=False),
     Column("scheme_version", Integer, nullable=False, server_default="1"),
@@ -226,6 +231,11 @@ Index(None, solutions.c.task_id, solutions.c.reward, solutions.c.id)
 Index(None, solutions.c.run_id, solutions.c.created_at, solutions.c.id)
 Index(None, solutions.c.program_digest, solutions.c.run_id)
 Index(None, solutions.c.parent_id, postgresql_where=solutions.c.parent_id.is_not(None))
+_OF_DATA = (solutions.c.task_id, solutions.c.data_digest, solutions.c.valid)
+_OF_RUN = (solutions.c.run_id, *_OF_DATA)
+Index("ix_solutions_best_of_task", *_OF_DATA, solutions.c.reward, solutions.c.id)
+Index("ix_solutions_best_of_run", *_OF_RUN, solutions.c.reward, solutions.c.id)
+Index("ix_solutions_steps", *_OF_RUN, solutions.c.step, solutions.c.id)
 
 rewards = Table(
     "rewards",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import httpx
 
 POSTS = ["/score", "/v1/score", "/v1/jobs", "/v1/jobs/wait", "/v1/batches", "/score/batch"]
-POSTS += ["/v1/score/batch"]
+POSTS += ["/v1/score/batch", "/v1/prompts"]
 GETS = ["/v1/jobs/{}", "/v1/batches/{}", "/v1/solutions/{}", "/v1/tasks/{}"]
 BODIES = {
     "not JSON": b"task_id=1",

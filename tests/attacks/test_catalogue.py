@@ -13,6 +13,9 @@ KNOWN = {
     "PROC": (1, 2, 4, 5, 7, 8, 10),
     "ESC": (1, 2, 4, 5, 7, 8),
     "LEAK": (1, 2, 4, 5, 7, 8, 10, 11),
+    "REQ": (1, 2, 4, 5, 7, 8, 10, 11),
+    "LOAD": (1, 2, 4, 5, 7, 8),
+    "CRASH": (1, 2, 4, 5, 7, 8, 10, 11, 13, 14),
 }
 # Faults from outside, and what is no program: the file and what stands in it.
 ELSEWHERE = {
@@ -46,6 +49,102 @@ ELSEWHERE = {
     "LEAK-11": (
         "tests/contract/test_docker_images.py",
         "def test_the_image_of_the_boxes_holds_nothing_private",
+    ),
+    "REQ-01": (
+        "tests/api/test_malformed_requests.py",
+        "def test_a_body_that_means_nothing_is_refused",
+    ),
+    "REQ-02": (
+        "tests/api/test_score_contract.py",
+        "def test_a_large_body_in_chunks_is_refused_while_it_comes_in",
+    ),
+    "REQ-04": (
+        "tests/api/test_score_contract.py",
+        "def test_an_unknown_task_is_not_found",
+    ),
+    "REQ-05": (
+        "tests/api/test_score_contract.py",
+        "def test_a_field_out_of_bounds_is_refused_and_leaves_no_job",
+    ),
+    "REQ-07": (
+        "tests/api/test_score_contract.py",
+        "def test_a_text_that_python_cannot_take_is_a_syntax_error",
+    ),
+    "REQ-08": (
+        "tests/api/test_malformed_requests.py",
+        "def test_whatever_is_sent_is_answered_or_refused",
+    ),
+    "REQ-10": (
+        "tests/api/test_score_contract.py",
+        "def test_a_key_with_another_body_is_a_conflict_and_runs_nothing",
+    ),
+    "REQ-11": (
+        "tests/api/test_score_contract.py",
+        '"a callback": {"callback_url"',
+    ),
+    "LOAD-01": (
+        "tests/api/test_operation.py",
+        "def test_a_full_queue_says_when_to_come_back",
+    ),
+    "LOAD-02": (
+        "tests/store/test_waiting.py",
+        "def test_those_who_wait_hold_no_connection_and_are_looked_after",
+    ),
+    "LOAD-04": (
+        "tests/api/test_job_routes.py",
+        "def test_a_run_with_many_jobs_does_not_starve_one_with_few",
+    ),
+    "LOAD-05": (
+        "tests/sandbox/test_docker_settings.py",
+        "def test_there_are_no_more_slots_than_devices",
+    ),
+    "LOAD-07": (
+        "tests/contract/test_docker_faults.py",
+        "def test_an_engine_that_hangs_or_dies_is_our_fault",
+    ),
+    "LOAD-08": (
+        "tests/store/test_queue.py",
+        "def test_the_time_of_a_job_is_one_for_all_attempts",
+    ),
+    "CRASH-01": (
+        "tests/api/test_operation.py",
+        "def test_a_restart_takes_up_what_was_not_finished",
+    ),
+    "CRASH-02": (
+        "tests/api/test_processes.py",
+        "def test_jobs_of_a_killed_worker_are_run_by_another",
+    ),
+    "CRASH-04": (
+        "tests/api/test_processes.py",
+        "def test_a_worker_that_dies_between_grading_and_writing",
+    ),
+    "CRASH-05": (
+        "tests/chaos/test_chaos.py",
+        "def test_nothing_is_lost_doubled_or_mixed_up_whatever_fails",
+    ),
+    "CRASH-07": (
+        "tests/chaos/test_chaos.py",
+        "def test_nothing_is_lost_doubled_or_mixed_up_whatever_fails",
+    ),
+    "CRASH-08": (
+        "tests/contract/test_docker_faults.py",
+        "def test_an_engine_that_hangs_or_dies_is_our_fault",
+    ),
+    "CRASH-10": (
+        "tests/api/test_stopping.py",
+        "def test_a_server_that_is_told_to_stop_lets_go_takes_nothing_in",
+    ),
+    "CRASH-11": (
+        "tests/api/test_score_contract.py",
+        "def test_a_client_that_hangs_up_leaves_its_job_running",
+    ),
+    "CRASH-13": (
+        "tests/api/test_processes.py",
+        "def test_the_clock_of_a_worker_matters_to_nobody",
+    ),
+    "CRASH-14": (
+        "tests/store/test_schema.py",
+        "def test_an_older_server_goes_on_while_a_newer_one_moves_in",
     ),
 }
 IDS = [f"{group}-{number:02}" for group, numbers in KNOWN.items() for number in numbers]

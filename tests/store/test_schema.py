@@ -128,7 +128,7 @@ def test_another_url_is_refused_with_the_remedy(url: str) -> None:
 
 # The first schema that leases were part of; older ones were never served beside a newer one.
 _FIRST_SHARED = "0005"
-_BEFORE_WORDS = "0005"
+_BEFORE_INDEXES = "0006"
 
 
 def revisions() -> list[str]:
@@ -182,7 +182,7 @@ async def test_what_would_stop_an_older_server_is_found(empty: AsyncEngine) -> N
 async def test_a_store_in_use_is_not_held_up_while_an_index_is_made(
     engine: AsyncEngine, empty: AsyncEngine
 ) -> None:
-    await upgrade(empty, _BEFORE_WORDS)
+    await upgrade(empty, _BEFORE_INDEXES)
     serial = empty.execution_options(isolation_level="REPEATABLE READ")
     async with serial.connect() as reader:
         await reader.execute(text("SELECT count(*) FROM solutions"))
@@ -215,7 +215,8 @@ async def test_an_index_that_was_interrupted_is_made_anew(
             )
         )
         await connection.execute(
-            text("UPDATE alembic_version SET version_num = :revision"), {"revision": _BEFORE_WORDS}
+            text("UPDATE alembic_version SET version_num = :revision"),
+            {"revision": _BEFORE_INDEXES},
         )
     await upgrade(empty)
     async with empty.connect() as connection:
@@ -227,7 +228,7 @@ async def test_an_index_that_was_interrupted_is_made_anew(
 async def test_a_table_that_is_in_use_is_waited_for_without_holding_up_others(
     empty: AsyncEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await upgrade(empty, _BEFORE_WORDS)
+    await upgrade(empty, _BEFORE_INDEXES)
     serial = empty.execution_options(isolation_level="REPEATABLE READ")
     async with serial.connect() as reader:
         await reader.execute(text("SELECT count(*) FROM solutions"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reward_server.errors import RequestError
@@ -34,6 +34,8 @@ MIN_BUDGET = 1600
 DEFAULT_BUDGET = 6000
 MAX_BUDGET = 200_000
 _KEPT_TEXTS = 256
+_RUNG_GROWTH = 1.15
+_RULES = 3
 _ALL = 1000
 _PREVIEWS = "## Data preview"
 
@@ -59,6 +61,7 @@ class Briefings:
         self._lock = threading.Lock()
         self._material: dict[str, tuple[str, Material]] = {}
         self._texts: OrderedDict[tuple[str, str, int], str] = OrderedDict()
+        self._rungs: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     def get(self, task: Task, budget: int = DEFAULT_BUDGET) -> str:
         """Return the briefing of a task in at most `budget` characters.
@@ -77,6 +80,15 @@ class Briefings:
             if len(self._texts) > _KEPT_TEXTS:
                 self._texts.popitem(last=False)
             return self._texts[key]
+
+    def rungs(self, task: Task) -> tuple[str, ...]:
+        """Return the briefing without its rules in growing lengths, from what the task is on."""
+        with self._lock:
+            digest, rungs = self._rungs.get(task.card.id, ("", ()))
+            if digest != task.data_digest:
+                rungs = climb(self._look_at(task))
+                self._rungs[task.card.id] = task.data_digest, rungs
+            return rungs
 
     def _look_at(self, task: Task) -> Material:
         digest, material = self._material.get(task.card.id, ("", None))
@@ -124,6 +136,17 @@ def _rank(card: Card, name: str) -> tuple[int, str]:
     names = (target.train_file, target.test_file) if target else ()
     first = (*names, card.sample_submission)
     return (first.index(name) if name in first else len(first)), name
+
+
+def climb(material: Material) -> tuple[str, ...]:
+    """Return the texts of growing budgets without the rules; the first is the introduction."""
+    parts = (*material.parts[:_RULES], ("",), *material.parts[_RULES + 1 :])
+    told = replace(material, parts=parts)
+    budgets, budget = [0], 500.0
+    while budget < MAX_BUDGET:
+        budgets.append(int(budget))
+        budget *= _RUNG_GROWTH
+    return tuple(dict.fromkeys([f"{parts[0][0]}\n", *(fit(told, most) for most in budgets)]))
 
 
 def fit(material: Material, budget: int) -> str:

@@ -24,6 +24,8 @@ def name_of(text: str, most: int = 80) -> str:
 
 def fenced(lines: list[str]) -> str:
     """Return lines as a code block, which no backticks of their own end."""
+    if not any("`" in line for line in lines):
+        return "\n".join(["```", *lines, "```"])
     tamed = [_LONG_RUN.sub("'", line) for line in lines]
     runs = (len(run) for line in tamed for run in re.findall(r"`+", line))
     fence = "`" * max(3, max(runs, default=0) + 1)

@@ -1,0 +1,26 @@
+"""What choosing a parent asks for: the length and the family of programs.
+
+Both are null for older solutions, so that no table is written anew.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0006"
+down_revision = "0005"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Take this step."""
+    op.add_column("solutions", sa.Column("code_chars", sa.Integer(), nullable=True))
+    op.add_column("solutions", sa.Column("family", sa.Text(), nullable=True))
+
+
+def downgrade() -> None:
+    """Take this step back."""
+    op.drop_column("solutions", "family")
+    op.drop_column("solutions", "code_chars")
