@@ -121,12 +121,19 @@ def runs(process: subprocess.Popen[bytes], mark: str) -> bool:
 
 def stored(data_dir: Path, question: str, **parameters: object) -> Any:  # noqa: ANN401
     """Ask the database itself."""
+    return execute(data_dir, question, **parameters)
+
+
+def execute(data_dir: Path, *statements: str, **parameters: object) -> Any:  # noqa: ANN401
+    """Have the database do something, and return the last that it says."""
 
     async def ask(url: str) -> Any:  # noqa: ANN401
         engine = make_engine(url, pool_size=1)
         try:
             async with engine.connect() as connection:
-                return (await connection.execute(text(question), parameters)).scalar_one()
+                for statement in statements:
+                    said = await connection.execute(text(statement), parameters)
+                return said.scalar_one()
         finally:
             await engine.dispose()
 
@@ -379,3 +386,31 @@ def test_the_clock_of_a_worker_matters_to_nobody(
     assert (answer["attempt"], answer["stdout_tail"]) == (1, "through\n")
     assert 3.1 <= answer["duration_seconds"] < 600
     assert all(0 <= seconds < 600 for seconds in answer["timings"].values())
+
+
+@contextmanager
+def read_only(data_dir: Path) -> Iterator[None]:
+    """Have the database refuse to write."""
+    asks = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+    asks += " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    change = "ALTER DATABASE postgres SET default_transaction_read_only = {}"
+    execute(data_dir, change.format("on"), asks)
+    try:
+        yield
+    finally:
+        execute(data_dir, "SET default_transaction_read_only = off", change.format("off"), asks)
+
+
+def test_nothing_is_accepted_that_cannot_be_written_down(cluster: Cluster) -> None:
+    process, desk = cluster.server()
+    cluster.workers(1)
+    with read_only(cluster.data_dir):
+        refused = desk.post("print(1)", run_id="refused")
+        assert refused.status_code == 503
+        assert refused.json()["kind"] == "store_error"
+        assert int(refused.headers["retry-after"]) > 0
+        assert desk.http.get("/livez").status_code == 200
+    wait_until(lambda: desk.post("print(1)", run_id="taken").status_code == 202)
+    assert process.poll() is None
+    question = "SELECT count(*) FROM jobs WHERE run_id = CAST(:run AS text)"
+    assert stored(cluster.data_dir, question, run="refused") == 0

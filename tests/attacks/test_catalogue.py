@@ -123,8 +123,8 @@ ELSEWHERE = {
         "def test_nothing_is_lost_doubled_or_mixed_up_whatever_fails",
     ),
     "CRASH-07": (
-        "tests/chaos/test_chaos.py",
-        "def test_nothing_is_lost_doubled_or_mixed_up_whatever_fails",
+        "tests/api/test_processes.py",
+        "def test_nothing_is_accepted_that_cannot_be_written_down",
     ),
     "CRASH-08": (
         "tests/contract/test_docker_faults.py",
