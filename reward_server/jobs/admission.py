@@ -63,19 +63,20 @@ class Admission:
             OverloadedError: when the queue or the client's share of it is full.
             RequestError: `too_large` for what would not fit into an empty queue either.
         """
-        quota = self._quotas.get(client, self._limit)
-        if count > min(quota, self._limit):
-            message = f"so many jobs at once are more than may wait ({min(quota, self._limit)})"
+        quota = self._quotas.get(client, math.inf)
+        most = min(quota, self._limit)
+        if count > most:
+            message = f"so many jobs at once are more than may wait ({most:g})"
             raise RequestError(ErrorKind.TOO_LARGE, message)
         kept = self._promises.kept_for_others(ticket, time.monotonic())
         own = self._counted[client] + self._since[client]
         over, over_quota = self.queued + kept + count - self._limit, own + count - quota
-        if max(over, over_quota) > 0:
-            message = "the queue is full; try again later"
-            if over >= over_quota:
-                raise OverloadedError(message, self._promise(ticket, over - kept, count, 1.0))
+        message = "the queue is full; try again later"
+        if over > 0 and over >= over_quota:
+            raise OverloadedError(message, self._promise(ticket, over - kept, count, 1.0))
+        if over_quota > 0:
             share = own / max(own, self.queued)
-            seconds = self._promise(ticket, over_quota, count, share)
+            seconds = self._promise(ticket, int(over_quota), count, share)
             raise OverloadedError(message, seconds + math.ceil(_PERIOD_SECONDS))
         self._promises.redeem(ticket)
         self._since[client] += count

@@ -82,6 +82,13 @@ def test_for_every_end_that_is_heard_of_there_is_room_for_one(full: Admission) -
     refused(full, "", 1)
 
 
+def test_there_is_room_again_before_the_next_count(full: Admission) -> None:
+    full._limit = LIMIT - 2
+    hear(full, 3)
+    full.admit("", 1)
+    refused(full, "", 1)
+
+
 def test_who_comes_back_when_told_finds_his_place_though_others_were_quicker(
     full: Admission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
