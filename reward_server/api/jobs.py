@@ -12,6 +12,7 @@ from reward_server.api.requests import (
     BatchRequest,
     ScoreRequest,
     WaitRequest,
+    describe_body,
     read_request,
     read_score_request,
 )
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from uuid import UUID
 
-    from pydantic import BaseModel
-
     from reward_server.api.services import Services
     from reward_server.jobs.following import Progress
     from reward_server.store.values import BatchItem, StoredAnswer
@@ -37,22 +36,17 @@ _TOLD_AT_ONCE = 100
 _ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"model": answers.JobOut}}
 
 
-def _body(model: type[BaseModel]) -> dict[str, Any]:
-    content = {"application/json": {"schema": model.model_json_schema()}}
-    return {"requestBody": {"required": True, "content": content}}
-
-
 @routes.post(
     "/score",
     response_model=answers.Answer,
     responses=_ACCEPTED,
-    openapi_extra=_body(ScoreRequest),
+    openapi_extra=describe_body(ScoreRequest),
 )
 @routes.post(
     "/v1/score",
     response_model=answers.Answer,
     responses=_ACCEPTED,
-    openapi_extra=_body(ScoreRequest),
+    openapi_extra=describe_body(ScoreRequest),
 )
 async def score(request: Request, services: Wired, client: Client) -> Response:
     """Score one submission; held until it has ended, or for `wait_seconds`."""
@@ -66,7 +60,7 @@ async def score(request: Request, services: Wired, client: Client) -> Response:
     "/v1/jobs",
     status_code=202,
     response_model=answers.JobStateOut,
-    openapi_extra=_body(ScoreRequest),
+    openapi_extra=describe_body(ScoreRequest),
 )
 async def submit(request: Request, services: Wired, client: Client) -> Response:
     """Accept one submission, durably, and answer at once with its job, which may have ended."""
@@ -79,7 +73,9 @@ async def submit(request: Request, services: Wired, client: Client) -> Response:
     return as_json(content, 202)
 
 
-@routes.post("/v1/jobs/wait", response_model=answers.EndingsOut, openapi_extra=_body(WaitRequest))
+@routes.post(
+    "/v1/jobs/wait", response_model=answers.EndingsOut, openapi_extra=describe_body(WaitRequest)
+)
 async def wait_for_any(request: Request, services: Wired) -> Response:
     """Wait until one of many jobs has ended, up to `wait_seconds`, and tell of all that have."""
     asked = await read_request(request, services.settings.body_bytes, WaitRequest)
@@ -127,7 +123,7 @@ def _open_state(state: JobState) -> Literal["queued", "running"]:
     "/v1/batches",
     status_code=202,
     response_model=answers.BatchOut,
-    openapi_extra=_body(BatchRequest),
+    openapi_extra=describe_body(BatchRequest),
 )
 async def submit_batch(request: Request, services: Wired, client: Client) -> Response:
     """Accept all items of a batch, durably, or none."""
@@ -162,13 +158,13 @@ async def batch(batch_id: str, services: Wired, wait_seconds: Seconds = 0.0) -> 
     "/score/batch",
     response_class=StreamingResponse,
     responses={200: {"content": {"application/x-ndjson": {}}}},
-    openapi_extra=_body(BatchRequest),
+    openapi_extra=describe_body(BatchRequest),
 )
 @routes.post(
     "/v1/score/batch",
     response_class=StreamingResponse,
     responses={200: {"content": {"application/x-ndjson": {}}}},
-    openapi_extra=_body(BatchRequest),
+    openapi_extra=describe_body(BatchRequest),
 )
 async def stream_batch(request: Request, services: Wired, client: Client) -> Response:
     """Score a batch over one connection: a line of JSON for every item that has ended.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from reward_server.api.requests import Name, read_request
+from reward_server.api.requests import Name, describe_body, read_request
 from reward_server.api.services import Wired, as_json
 from reward_server.prompts.values import CharacterBudget, Strategy, TokenBudget, Wanted
 
@@ -147,14 +147,7 @@ class BestOfBothOut(_Out):
     best_of_both: SpreadOut
 
 
-def _body() -> dict[str, Any]:
-    schema = PromptsRequest.model_json_schema()
-    budget = schema.pop("$defs")["BudgetIn"]
-    schema["properties"]["budget"] |= {"anyOf": [budget, {"type": "null"}]}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
-
-
-@routes.post("/v1/prompts", response_model=PromptsOut, openapi_extra=_body())
+@routes.post("/v1/prompts", response_model=PromptsOut, openapi_extra=describe_body(PromptsRequest))
 async def prompts(request: Request, services: Wired) -> Response:
     """Make prompts of a task, some of which ask to improve on a stored solution."""
     asked = await read_request(request, services.settings.body_bytes, PromptsRequest)

@@ -144,6 +144,24 @@ class WaitRequest(BaseModel):
     wait_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
 
 
+def describe_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Return what OpenAPI says of a route whose body we read ourselves."""
+    schema = model.model_json_schema()
+    parts = schema.pop("$defs", {})
+
+    def resolve(node: Any) -> Any:  # noqa: ANN401 - any part of a schema
+        if isinstance(node, list):
+            return [resolve(one) for one in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            return resolve(parts[node["$ref"].rpartition("/")[2]])
+        return {name: resolve(value) for name, value in node.items()}
+
+    content = {"application/json": {"schema": resolve(schema)}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
 def check_key(request: Request, keys: Mapping[str, SecretStr]) -> str:
     """Return who sent a request, by the key it carries; nobody in particular without keys.
 

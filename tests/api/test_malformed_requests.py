@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -58,6 +59,17 @@ def assert_refused(response: httpx.Response) -> None:
 def test_every_route_that_takes_a_body_is_tried_here(client: httpx.Client) -> None:
     paths: dict[str, Any] = client.get("/openapi.json").json()["paths"]
     assert sorted(POSTS) == sorted(path for path, ways in paths.items() if "post" in ways)
+
+
+def test_what_the_document_refers_to_is_in_it(client: httpx.Client) -> None:
+    document = client.get("/openapi.json").json()
+    names = set(re.findall(r'"\$ref": "([^"]*)"', json.dumps(document)))
+    assert names
+    for name in names:
+        part: Any = document
+        for key in name.removeprefix("#/").split("/"):
+            part = part[key]
+        assert part
 
 
 @pytest.mark.parametrize("body", BODIES)
