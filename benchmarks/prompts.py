@@ -202,7 +202,7 @@ async def _fill(folder: Path, first: int, last: int) -> None:
     program = (_SOLUTIONS / "spooky-author-identification.py").read_text()
     began = time.monotonic()
     with embedded_postgres(folder) as url:
-        engine = make_engine(url)
+        engine = make_engine(url, command_seconds=None)
         await upgrade(engine)
         await many.fill(engine, first, last, _tasks(folder), program)
         async with engine.connect() as connection:

@@ -35,7 +35,7 @@ _STEP_SECONDS = 2.0
 _DRIVERS = ("postgres", "postgresql", "postgresql+asyncpg")
 
 
-def parse_database_url(database_url: str) -> URL:
+def parse_database_url(database_url: str | URL) -> URL:
     """Read any usual spelling of a Postgres URL and choose the driver.
 
     Raises:
@@ -55,8 +55,13 @@ def parse_database_url(database_url: str) -> URL:
     return url.difference_update_query(["sslmode"]).update_query_dict({"ssl": sslmode})
 
 
-def make_engine(database_url: str, pool_size: int = 10) -> AsyncEngine:
-    """Make a pool of connections in which every statement is its own transaction by default."""
+def make_engine(
+    database_url: str | URL, pool_size: int = 10, command_seconds: float | None = 60.0
+) -> AsyncEngine:
+    """Make a pool of connections in which every statement is its own transaction by default.
+
+    A statement may take `command_seconds`, without it as long as it likes.
+    """
     engine = create_async_engine(
         parse_database_url(database_url),
         isolation_level="AUTOCOMMIT",
@@ -66,7 +71,7 @@ def make_engine(database_url: str, pool_size: int = 10) -> AsyncEngine:
         pool_timeout=30,
         pool_use_lifo=True,
         pool_reset_on_return=None,
-        connect_args={"timeout": 10, "command_timeout": 60},
+        connect_args={"timeout": 10, "command_timeout": command_seconds},
     )
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
     return engine
@@ -99,10 +104,14 @@ async def _migrate(engine: AsyncEngine, step: Any, revision: str) -> None:  # no
         config.attributes["connection"] = connection
         step(config, revision)
 
-    async with _turn(engine):
-        while not await _moves(engine, run):
-            log.warning("the schema waits for a table that is in use")
-            await asyncio.sleep(_STEP_SECONDS)
+    patient = make_engine(engine.url, pool_size=2, command_seconds=None)
+    try:
+        async with _turn(patient):
+            while not await _moves(patient, run):
+                log.warning("the schema waits for a table that is in use")
+                await asyncio.sleep(_STEP_SECONDS)
+    finally:
+        await patient.dispose()
 
 
 async def _moves(engine: AsyncEngine, run: Callable[[Connection], None]) -> bool:

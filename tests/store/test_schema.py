@@ -186,8 +186,10 @@ async def test_a_store_in_use_is_not_held_up_while_an_index_is_made(
     serial = empty.execution_options(isolation_level="REPEATABLE READ")
     async with serial.connect() as reader:
         await reader.execute(text("SELECT count(*) FROM solutions"))
-        moving = asyncio.create_task(upgrade(empty))
+        hasty = make_engine(empty.url, command_seconds=0.2)
+        moving = asyncio.create_task(upgrade(hasty))
         await until_an_index_waits(empty)
+        await asyncio.sleep(0.4)
         solution_id = await add(Store(empty))
         assert not moving.done()
         await reader.rollback()
