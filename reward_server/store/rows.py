@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from reward_server.model import Verdict
     from reward_server.store.values import Claim, Order, OutcomeFilter
 
+_VERSION = importlib.metadata.version("reward-server")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -127,6 +129,7 @@ def solution_parameters(verdict: Verdict) -> dict[str, Any]:
         "reused_from": verdict.reused_from,
         "data_digest": verdict.data_digest,
         "medal": verdict.medal,
+        "server_version": _VERSION,
     }
 
 

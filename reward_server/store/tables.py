@@ -9,8 +9,8 @@ Beside them `placements` keeps what a language model said of a program, so that 
 its `places` are line, column and milestone in turn. `rewards` keeps what solutions earn under
 other schemes than the one they were answered with; the answer's own reward never changes.
 
-`code_chars` and `family` tell a program's length and kind of model without a look at it; they
-are null for solutions from before they were kept.
+`code_chars` and `family` tell a program's length and kind of model without a look at it, and
+`server_version` who scored it; they are null for solutions from before they were kept.
 
 What must never be false is a constraint here and not a habit of the code. `parent_id` points
 to a solution without a foreign key: a lineage may reach into a database that was pruned.
@@ -208,6 +208,7 @@ solutions = Table(
     Column("reused_from", Uuid),
     Column("code_chars", Integer),
     Column("family", Text),
+    Column("server_version", Text),
     Column("data_digest", Text, nullable=False),
     Column("scheme", Text, nullable=False),
     Column("scheme_version", Integer, nullable=False, server_default="1"),

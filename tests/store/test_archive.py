@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -166,6 +167,7 @@ async def test_what_is_taken_out_comes_back_the_same(
     assert after[0] == before[0]
     assert [one and one.answer for one in after[1]] == [one and one.answer for one in before[1]]
     assert await archive.transfer.count(EVERYTHING) == 2
+    assert {record["server_version"] for record in after[0]} == {version("reward-server")}
     job = await store.job((await records(archive))[0]["job_id"])
     assert job is not None
     assert job.state.has_answer
