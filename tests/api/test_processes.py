@@ -307,13 +307,14 @@ def test_a_server_that_works_is_stopped_and_hands_over(cluster: Cluster) -> None
 def test_a_process_that_was_frozen_as_a_whole_goes_on_where_it_was(
     own_dir: Path, tmp_path: Path
 ) -> None:
-    process, url = start_server(own_dir, tmp_path / "log", SETTINGS)
+    settings = {**SETTINGS, "REWARD_SERVER_JOBS__LEASE_SECONDS": "5"}
+    process, url = start_server(own_dir, tmp_path / "log", settings)
     try:
         with Desk(url, "", process.pid) as desk:
-            job_id = desk.submit(nap("5.567"))
-            desk.wait_for_program("5.567")
+            job_id = desk.submit(nap("8.567"))
+            desk.wait_for_program("8.567")
             with paused(process):
-                time.sleep(3)
+                time.sleep(6)
             assert desk.answer(job_id)["attempt"] == 1
     finally:
         stop_server(process)
@@ -380,7 +381,7 @@ def test_the_clock_of_a_worker_matters_to_nobody(
     _, desk = cluster.server()
     cluster.workers(0)
     change = LIVES_AT_ANOTHER_TIME.format(shift=shift)
-    worker = cluster.work(**changed(tmp_path, change))
+    worker = cluster.work(REWARD_SERVER_JOBS__LEASE_SECONDS="60", **changed(tmp_path, change))
     answer = desk.answer(desk.submit(nap("3.1")))
     stop_server(worker)
     assert (answer["attempt"], answer["stdout_tail"]) == (1, "through\n")
