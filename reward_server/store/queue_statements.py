@@ -75,11 +75,10 @@ HOLD = text(f"""
 """)  # noqa: S608
 
 RETRY = text(f"""
-    UPDATE jobs SET state = 'queued', attempt = attempt + 1, {_BACK},
-        faults = faults + CAST(:fault AS integer),
+    UPDATE jobs SET state = 'queued', attempt = attempt + 1, faults = faults + :fault, {_BACK},
         not_before = now() + make_interval(secs => CAST(:pause_seconds AS double precision))
     WHERE id = :job_id AND attempt = :attempt AND state = 'running'
-        AND faults + CAST(:fault AS integer) < :max_attempts AND now() < deadline_at
+        AND faults + :fault < :max_attempts AND now() < deadline_at
     RETURNING id
 """)  # noqa: S608
 
