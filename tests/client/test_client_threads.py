@@ -143,6 +143,8 @@ def test_a_client_that_nobody_closed_does_not_hold_the_interpreter(url: str, end
 
 def test_an_interruption_ends_the_waiting(url: str, desk: Desk) -> None:
     lines = [
+        "import signal",  # in the background of a shell interruptions are ignored
+        "signal.signal(signal.SIGINT, signal.default_int_handler)",
         "from trainer_client import RewardClient",
         f"with RewardClient({url!r}, {KEYS['team']!r}, cancel_on_abandon=True) as client:",
         f"    client.score({TASK!r}, code={nap('75.5')!r})",
