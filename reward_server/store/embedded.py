@@ -114,7 +114,9 @@ def _leave(place: Place, users: IO[bytes]) -> None:
 def _kept_running(place: Place, socket_dir: Path) -> Iterator[None]:
     """Start Postgres again whenever it dies, for as long as the block lasts."""
     leaving = threading.Event()
-    watch = threading.Thread(target=_watch, args=(place, socket_dir, leaving), daemon=True)
+    watch = threading.Thread(
+        target=_watch, args=(place, socket_dir, leaving), name="postgres-watch", daemon=True
+    )
     watch.start()
     try:
         yield

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import threading
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,8 +84,10 @@ _opened: list[str] | None = None
 
 
 def _note(event: str, arguments: tuple[object, ...]) -> None:
+    if _opened is None or threading.current_thread().name == "postgres-watch":
+        return
     is_path = not isinstance(arguments[0], int) if arguments else False
-    if _opened is not None and is_path and event in ("open", "os.scandir", "os.listdir"):
+    if is_path and event in ("open", "os.scandir", "os.listdir"):
         _opened.append(str(arguments[0]))
 
 
