@@ -7,8 +7,8 @@ import os
 import re
 import shutil
 import sys
-import threading
 import tempfile
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
