@@ -30,6 +30,7 @@ class _Process:
     account: int
     numbers: tuple[int, ...]
     line: str
+    is_buried: bool
 
 
 def _processes() -> Iterator[_Process]:
@@ -44,7 +45,9 @@ def _processes() -> Iterator[_Process]:
         status = dict(one.split(":", 1) for one in lines)
         numbers = tuple(int(number) for number in status.get("NSpid", "0").split())
         parent, account = int(status["PPid"]), int(status["Uid"].split()[0])
-        yield _Process(int(entry.name), parent, account, numbers, line)
+        # What is dead and nobody's is buried by the first process, which may take its time.
+        is_buried = parent == 1 and status["State"].split()[0] in "ZX"
+        yield _Process(int(entry.name), parent, account, numbers, line, is_buried)
 
 
 def box_processes(server: RunningServer, kind: str) -> list[str]:
@@ -57,6 +60,7 @@ def box_processes(server: RunningServer, kind: str) -> list[str]:
         process.line
         for process in _processes()
         if len(process.numbers) > _STAYING_SPACES[kind]
+        and not process.is_buried
         and (process.pid in below or (process.parent == 1 and process.account in accounts))
     ]
 
