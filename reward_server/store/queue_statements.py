@@ -55,7 +55,7 @@ CLAIM = text(f"""
         deadline_at = COALESCE(deadline_at, now() + make_interval(secs => budget_seconds))
     FROM chosen WHERE jobs.id = chosen.id AND jobs.state = 'queued'
     RETURNING jobs.id, attempt, {_SUBMISSION},
-        EXTRACT(epoch FROM now() - jobs.created_at) AS waited_seconds,
+        GREATEST(0, EXTRACT(epoch FROM clock_timestamp() - jobs.created_at)) AS waited_seconds,
         EXTRACT(epoch FROM deadline_at - now()) AS left_seconds
 """)  # noqa: S608 - made of constants
 
