@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 from rich.console import Console
@@ -178,7 +179,7 @@ def statistics_command(
 ) -> None:
     """Show what a run has come to, step by step."""
     with RewardClient(url, api_key, outage_seconds=_PATIENCE_SECONDS) as client:
-        found = client.get(f"/v1/runs/{run}/statistics", task_id=task)
+        found = client.get(f"/v1/runs/{quote(run, safe='')}/statistics", task_id=task)
     if as_json:
         out.print_json(json.dumps(found))
         return

@@ -155,7 +155,7 @@ async def prompts(request: Request, services: Wired) -> Response:
     return as_json(PromptsOut.of(made), 200)
 
 
-@routes.get("/v1/runs/{run_id}/best-of-both")
+@routes.get("/v1/runs/{run_id:path}/best-of-both")
 async def best_of_both(
     run_id: str, task_id: Annotated[str, Query(min_length=1, max_length=256)], services: Wired
 ) -> BestOfBothOut:

@@ -215,7 +215,7 @@ async def runs(
     )
 
 
-@routes.get("/v1/runs/{run_id}/statistics")
+@routes.get("/v1/runs/{run_id:path}/statistics")
 async def statistics(
     run_id: str, services: Wired, task_id: Annotated[str | None, Query(max_length=256)] = None
 ) -> StatisticsOut:

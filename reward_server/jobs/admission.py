@@ -68,7 +68,8 @@ class Admission:
         if count > most:
             message = f"so many jobs at once are more than may wait ({most:g})"
             raise RequestError(ErrorKind.TOO_LARGE, message)
-        kept = self._promises.kept_for_others(ticket, time.monotonic())
+        # Never more than half of the queue: who does not come back must not shut out the others.
+        kept = min(self._promises.kept_for_others(ticket, time.monotonic()), self._limit // 2)
         own = self._counted[client] + self._since[client]
         over, over_quota = self.queued + kept + count - self._limit, own + count - quota
         message = "the queue is full; try again later"

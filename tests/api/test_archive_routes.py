@@ -27,7 +27,7 @@ Recorded = tuple[str, list[dict[str, Any]]]
 @pytest.fixture(scope="module")
 def recorded(client: httpx.Client) -> Recorded:
     """Make a run of three solutions, one of which improves on another."""
-    run_id = f"recorded-{uuid.uuid4()}"
+    run_id = f"recorded/{uuid.uuid4()}"
 
     def score(step: int, completion: str, **fields: object) -> dict[str, Any]:
         body = {"task_id": TASK, "completion": completion, "run_id": run_id, "step": step}

@@ -124,3 +124,16 @@ def test_what_never_fits_is_not_told_to_come_back(full: Admission, client: str, 
     with pytest.raises(RequestError) as caught:
         full.admit(client, count)
     assert caught.value.kind is ErrorKind.TOO_LARGE
+
+
+def test_places_that_nobody_fetches_shut_nobody_out_of_an_empty_queue(
+    full: Admission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(100):
+        refused(full, "", 1)
+    later = time.monotonic() + 9
+    monkeypatch.setattr("reward_server.jobs.admission.time.monotonic", lambda: later)
+    assert full._promises.kept_for_others("", later) > LIMIT
+    hear(full, LIMIT)
+    for _ in range(LIMIT // 2):
+        full.admit("", 1, str(uuid4()))
