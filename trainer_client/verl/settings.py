@@ -1,0 +1,139 @@
+"""What a run says about its reward server: the node `reward_server` of veRL's configuration.
+
+    reward_server:
+      url: http://10.0.0.5:8000
+      tasks: [spooky-author-identification]
+      run_id: spooky-1
+      durations: {enabled: true}
+      prompts: {improve_fraction: 0.5}
+
+A key of the server is not among it, because trainers write their configuration to logs: it is
+taken from the environment (`REWARD_CLIENT_API_KEY`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from trainer_client.async_client import AsyncRewardClient
+from trainer_client.client import RewardClient
+from trainer_client.options import check_url
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trainer_client.options import OptionFields
+
+API_KEY = "REWARD_CLIENT_API_KEY"
+NODE = "reward_server"
+
+Seconds = Annotated[float, Field(gt=0, le=7 * 86_400, allow_inf_nan=False)]
+
+
+class _Node(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DurationSettings(_Node):
+    """How a sample's duration weighs its advantage: Δt / mean Δt, unless said otherwise.
+
+    `exponent` p makes it Δt^p / mean Δt^p, `clip` bounds the weight, `mean: task` compares a
+    program with those of its own task, `clock: cpu` measures CPU seconds instead of wall time.
+    A program that never ran has no duration and hence no gradient; `minimum_seconds` is what
+    every sample counts as at least.
+    """
+
+    enabled: bool = True
+    exponent: Annotated[float, Field(gt=0, le=4)] = 1.0
+    clip: Annotated[float, Field(ge=1, allow_inf_nan=False)] | None = None
+    mean: Literal["batch", "task"] = "batch"
+    clock: Literal["wall", "cpu"] = "wall"
+    minimum_seconds: Annotated[float, Field(ge=0, le=3600)] = 0.0
+
+
+class PromptSettings(_Node):
+    """Which prompts the model gets; the fields are those of `POST /v1/prompts`.
+
+    `tokenizer` is the name under which the server knows the run's tokenizer, if it does: prompts
+    are then cut to length by the server. Without it the data set asks for characters and counts
+    the tokens itself. `epoch_rows` is the length of an epoch, for all tasks together.
+    """
+
+    improve_fraction: Annotated[float, Field(ge=0, le=1)] = 0.5
+    strategy: Literal["previous_step", "best", "softmax", "diverse"] = "previous_step"
+    scope: Literal["run", "task"] = "run"
+    parents: Literal["valid", "any"] = "valid"
+    seed: Annotated[int, Field(ge=0, lt=1 << 31)] = 0
+    tokenizer: str | None = None
+    epoch_rows: Annotated[int, Field(ge=1, le=1 << 24)] = 128
+    validation_rows: Annotated[int, Field(ge=1, le=4096)] = 16
+
+
+class RunSettings(_Node):
+    """A training run and its reward server.
+
+    `deadline_seconds` bounds the whole wait for one sample, `outage_seconds` how long the server
+    may be away meanwhile. `wall_seconds` is a lower time limit for programs than their task's.
+    """
+
+    url: str
+    tasks: tuple[Annotated[str, Field(min_length=1)], ...] = Field(min_length=1)
+    run_id: Annotated[str, Field(min_length=1, max_length=180)]
+    deadline_seconds: Seconds = 6 * 3600.0
+    outage_seconds: Annotated[float, Field(ge=0, le=86_400)] = 300.0
+    wall_seconds: Seconds | None = None
+    durations: DurationSettings = DurationSettings()
+    prompts: PromptSettings = PromptSettings()
+
+    _url = field_validator("url")(check_url)
+
+    @classmethod
+    def read(cls, node: Mapping[str, object] | None) -> Self:
+        """Return what the configuration says.
+
+        Raises:
+            ValueError: when it is not there, or says something else.
+        """
+        if not node:
+            message = f"the configuration has no node {NODE!r}: where is the reward server?"
+            raise ValueError(message)
+        try:
+            return cls.model_validate(_plain(node))
+        except ValidationError as error:
+            lines = [
+                f"{NODE}.{'.'.join(str(part) for part in one['loc'])}: {one['msg']}"
+                for one in error.errors()
+            ]
+            raise ValueError("; ".join(lines)) from None
+
+    @property
+    def validation_run_id(self) -> str:
+        """The run of samples that nothing is trained on: the store keeps them apart."""
+        return f"{self.run_id}/validation"
+
+    def async_client(self) -> AsyncRewardClient:
+        """Return a client for one event loop; a sample that is given up ends its job, too."""
+        return AsyncRewardClient(self.url, os.environ.get(API_KEY), **self._options())
+
+    def client(self) -> RewardClient:
+        """Return a client for any thread."""
+        return RewardClient(self.url, os.environ.get(API_KEY), **self._options())
+
+    def _options(self) -> OptionFields:
+        return {
+            "deadline_seconds": self.deadline_seconds,
+            "outage_seconds": self.outage_seconds,
+            "cancel_on_abandon": True,
+        }
+
+
+def _plain(node: object) -> object:
+    """Return a configuration's node as plain values, whatever library holds it."""
+    if hasattr(node, "items"):
+        return {str(name): _plain(value) for name, value in node.items()}
+    if isinstance(node, (str, bytes)) or not hasattr(node, "__iter__"):
+        return node
+    return [_plain(value) for value in node]
