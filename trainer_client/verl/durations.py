@@ -1,0 +1,71 @@
+"""How much a sample's duration weighs: Δt / mean Δt over the samples that are trained on.
+
+Programs that end soon are sampled more often in the same time than slow ones; weighing each
+gradient by its duration takes that out again (arXiv 2509.01684, section 3.1). Arrays in, arrays
+out: nothing here knows a trainer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from trainer_client.verl.settings import DurationSettings
+
+    Floats = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+
+def weigh(
+    seconds: Floats, tasks: Sequence[str], is_real: Flags, settings: DurationSettings
+) -> Floats:
+    """Return a weight for each row; rows that are padding have no say and keep 1.
+
+    Where no row of a mean took any time, there is nothing to weigh and all of them keep 1.
+
+    Raises:
+        ValueError: when a real row has no duration.
+    """
+    if not (np.isfinite(seconds[is_real]) & (seconds[is_real] >= 0)).all():
+        message = "a sample that is trained on has no duration"
+        raise ValueError(message)
+    powers = np.maximum(seconds, settings.minimum_seconds) ** settings.exponent
+    weights = np.ones(len(seconds))
+    for rows in _compared(tasks, is_real, by_task=settings.mean == "task"):
+        mean = powers[rows].mean()
+        if mean > 0:
+            weights[rows] = powers[rows] / mean
+    return weights if settings.clip is None else np.minimum(weights, settings.clip)
+
+
+def _compared(tasks: Sequence[str], is_real: Flags, *, by_task: bool) -> list[Flags]:
+    """Return the sets of rows that share a mean; there is no empty one among them."""
+    if not by_task:
+        return [is_real] if is_real.any() else []
+    names = np.asarray(tasks, dtype=object)
+    return [is_real & (names == name) for name in sorted(set(names[is_real]))]
+
+
+def describe(seconds: Floats, weights: Floats, is_real: Flags) -> dict[str, float]:
+    """Return what is logged of a batch.
+
+    `effective_samples` is Kish's: how many samples of equal weight would be as good.
+    """
+    taken, given = seconds[is_real], weights[is_real]
+    if not len(taken):
+        return {}
+    squares = float((given**2).sum())
+    return {
+        "duration/mean": float(taken.mean()),
+        "duration/std": float(taken.std()),
+        "duration/min": float(taken.min()),
+        "duration/max": float(taken.max()),
+        "duration/weight_max": float(given.max()),
+        "duration/effective_samples": float(given.sum() ** 2 / squares) if squares else 0.0,
+    }

@@ -1,0 +1,61 @@
+"""veRL's reward function, for trainers of veRL's that take no reward manager.
+
+    reward.custom_reward_function.path=pkg://trainer_client.verl.reward
+    +reward.custom_reward_function.reward_kwargs.reward_server='${reward_server}'
+
+A function is not told the prompt's uid, the rollout or the step (`manager.py` is), so its samples
+have no step, and a call that is repeated is another job. All else is the same: one client for
+each process, one deadline, the same keys for every sample, and no number without a reward.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+from trainer_client.verl.scoring import measure, parent_of
+from trainer_client.verl.settings import RunSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trainer_client.async_client import AsyncRewardClient
+
+_clients: dict[tuple[asyncio.AbstractEventLoop, str], AsyncRewardClient] = {}
+
+
+async def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: object = None,  # noqa: ARG001  # veRL passes it by name
+    extra_info: Mapping[str, object] | None = None,
+    *,
+    reward_server: Mapping[str, object],
+    **_rest: object,
+) -> dict[str, float | str]:
+    """Have what the policy wrote for the task `data_source` scored.
+
+    Raises:
+        RewardServerError: there is no reward; veRL drops the sample.
+        ValueError: `reward_server` does not say where the server is.
+    """
+    settings = RunSettings.read(reward_server)
+    parent_id = parent_of(extra_info or {})
+    answer = await _client(settings).score(
+        data_source,
+        completion=solution_str,
+        run_id=settings.run_id,
+        parent_id=parent_id,
+        prompt_kind="scratch" if parent_id is None else "improve",
+        wall_seconds=settings.wall_seconds,
+    )
+    return measure(answer, is_improvement=parent_id is not None)
+
+
+def _client(settings: RunSettings) -> AsyncRewardClient:
+    """Return this event loop's client for a server."""
+    place = asyncio.get_running_loop(), json.dumps(settings.model_dump(mode="json"))
+    if place not in _clients:
+        _clients[place] = settings.async_client()
+    return _clients[place]
