@@ -11,9 +11,10 @@ IMAGES ?= cpu
 VENV := .venv
 SANDBOX_VENV := .venv-sandbox
 LM_VENV := .venv-lm
+VERL_VENV := .venv-verl
 RUN := $(VENV)/bin/reward-server
 
-.PHONY: serve test test-docker test-lm chaos check demo bench images lock clean
+.PHONY: serve test test-docker test-lm test-verl chaos check demo bench images lock clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -31,6 +32,9 @@ test-docker: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## test the docker sandbox wit
 
 test-lm: $(VENV)/.dev $(SANDBOX_VENV)/.ready $(LM_VENV)/.ready  ## test instrumentation by a real vLLM on the CPU
 	@.ci/lm
+
+test-verl: $(VERL_VENV)/.ready $(SANDBOX_VENV)/.ready  ## train for real with veRL on the CPU
+	@$(VERL_VENV)/bin/python -m pytest -W default $(or $(TESTS),tests/verl)
 
 chaos: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## break everything at random and check the jobs (SECONDS_OF_CHAOS=600 SEED=1)
 	@$(VENV)/bin/python -m tests.chaos --seconds $(SECONDS_OF_CHAOS) $(if $(SEED),--seed $(SEED))
@@ -56,7 +60,7 @@ lock:  ## write the versions of the programs' packages anew
 	@$(SANDBOX_VENV)/bin/pip freeze > sandbox_images/cpu/requirements.txt
 
 clean:  ## remove everything that was set up, the data too
-	@rm -rf $(VENV) $(SANDBOX_VENV) $(LM_VENV) $(DATA_DIR)
+	@rm -rf $(VENV) $(SANDBOX_VENV) $(LM_VENV) $(VERL_VENV) $(DATA_DIR)
 
 $(VENV)/.server: pyproject.toml .ci/setup
 	@.ci/setup server "$(PYTHON)" $(VENV)
@@ -69,3 +73,6 @@ $(SANDBOX_VENV)/.ready: sandbox_images/cpu/requirements.txt .ci/setup
 
 $(LM_VENV)/.ready: .ci/lm-requirements.txt pyproject.toml .ci/setup
 	@.ci/setup lm "$(PYTHON)" $(LM_VENV)
+
+$(VERL_VENV)/.ready: .ci/verl-requirements.txt pyproject.toml .ci/setup
+	@.ci/setup verl "$(PYTHON)" $(VERL_VENV)

@@ -7,6 +7,7 @@ free and no request so long that it would have to be interrupted.
 from __future__ import annotations
 
 import asyncio
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import ray
@@ -35,17 +36,18 @@ class CpuServer:
 
         torch.set_num_threads(1)
         self._model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
-        self._random = torch.Generator().manual_seed(seed)
+        self._seed = seed
         self._step = 0
 
     async def generate(
         self,
-        request_id: str,  # noqa: ARG002
+        request_id: str,
         prompt_ids: Sequence[int],
         sampling_params: Mapping[str, Any],
         **_rest: object,
     ) -> TokenOutput:
-        """Return what the model answers to a prompt."""
+        """Return what the model answers to a prompt; the same request, the same answer."""
+        random = torch.Generator().manual_seed(zlib.crc32(f"{self._seed}/{request_id}".encode()))
         most = sampling_params.get("max_tokens") or sampling_params.get("max_new_tokens") or 1
         temperature = float(sampling_params.get("temperature", 1.0))
         ids, cache = torch.tensor([list(prompt_ids)]), None
@@ -54,7 +56,7 @@ class CpuServer:
         for _ in range(int(most)):
             with torch.no_grad():
                 output = self._model(ids, past_key_values=cache, use_cache=True)
-            token, log_prob = self._draw(output.logits[0, -1].float(), temperature)
+            token, log_prob = _draw(output.logits[0, -1].float(), temperature, random)
             tokens.append(token)
             log_probs.append(log_prob)
             if token == self._model.config.eos_token_id:
@@ -67,13 +69,6 @@ class CpuServer:
             stop_reason="completed",
             extra_fields={"global_steps": self._step},
         )
-
-    def _draw(self, logits: torch.Tensor, temperature: float) -> tuple[int, float]:
-        if temperature == 0:
-            return int(logits.argmax()), 0.0
-        log_probs = torch.log_softmax(logits / temperature, -1)
-        token = int(torch.multinomial(log_probs.exp(), 1, generator=self._random))
-        return token, float(log_probs[token])
 
     def take_weights(self, weights: Mapping[str, torch.Tensor], step: int | None) -> None:
         """Answer with these weights from now on."""
@@ -142,6 +137,14 @@ class CpuRollout(base.BaseRollout):
         whole = {name: _whole(weight).detach().float().clone() for name, weight in weights}
         server = ray.get_actor(_ACTOR.format(rank=0))
         await server.take_weights.remote(whole, global_steps)
+
+
+def _draw(logits: torch.Tensor, temperature: float, random: torch.Generator) -> tuple[int, float]:
+    if temperature == 0:
+        return int(logits.argmax()), 0.0
+    log_probs = torch.log_softmax(logits / temperature, -1)
+    token = int(torch.multinomial(log_probs.exp(), 1, generator=random))
+    return token, float(log_probs[token])
 
 
 def _whole(weight: torch.Tensor) -> torch.Tensor:
