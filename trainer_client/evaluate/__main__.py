@@ -74,9 +74,7 @@ async def _walk(plan: Plan, earlier: Run | None, means: Means, ledger: Ledger) -
     _cancel_on_signals()
     sampling = Sampling(plan.model, plan.temperature, plan.top_p, plan.max_tokens)
     async with (
-        AsyncRewardClient(
-            means.server, means.server_key, deadline_seconds=means.score_seconds
-        ) as rewards,
+        AsyncRewardClient(means.server, means.server_key) as rewards,
         Endpoint(
             means.endpoint,
             sampling,
@@ -86,7 +84,9 @@ async def _walk(plan: Plan, earlier: Run | None, means: Means, ledger: Ledger) -
         ) as endpoint,
     ):
         run = await _begin(plan, earlier, means, rewards)
-        evaluation = Evaluation(plan, run.tasks, ledger, endpoint, rewards)
+        evaluation = Evaluation(
+            plan, run.tasks, ledger, endpoint, rewards, score_seconds=means.score_seconds
+        )
         with _progress(sum(1 for _ in unfinished(plan, ledger))) as tell:
             await evaluation.run(means.concurrency, tell)
     return run, evaluation.lost

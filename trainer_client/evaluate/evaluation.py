@@ -67,19 +67,22 @@ def unfinished(plan: Plan, ledger: Ledger) -> Iterator[Slot]:
 class Evaluation:
     """Does what is left of a plan; `lost` counts what will have to be done again."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the plan, its record, and who does it
         self,
         plan: Plan,
         tasks: Mapping[str, Facts],
         ledger: Ledger,
         endpoint: Endpoint,
         rewards: AsyncRewardClient,
+        *,
+        score_seconds: float,
     ) -> None:
         self._plan = plan
         self._tasks = tasks
         self._ledger = ledger
         self._endpoint = endpoint
         self._rewards = rewards
+        self._score_seconds = score_seconds
         self.lost: Lost = Counter()
 
     async def run(self, concurrency: int, tell: Callable[[], None]) -> None:
@@ -145,6 +148,7 @@ class Evaluation:
     async def _score(self, slot: Slot, drawn: Drawn, parent_id: str | None) -> Answer:
         return await self._rewards.score(
             slot.task_id,
+            deadline_seconds=self._score_seconds,
             completion=drawn.completion,
             run_id=self._plan.run_of(slot.seed),
             sample_id=str(slot.index),
