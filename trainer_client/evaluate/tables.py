@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rich import box
 from rich.table import Table
 
 from trainer_client.evaluate.report import BOTH
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
     from trainer_client.evaluate.report import Report
 
 _PARTS = (("scratch", "from scratch"), ("improve", "improving"), (BOTH, "better of both"))
-_OURS = "this model"
+_LOOK: dict[str, Any] = {
+    "title_justify": "left",
+    "title_style": "bold",
+    "box": box.SIMPLE_HEAD,
+    "collapse_padding": True,
+    "pad_edge": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,7 @@ class Sheet:
 def show(report: Report, console: Console) -> None:
     """Print a report."""
     for sheet in _sheets(report):
-        table = Table(title=sheet.title, title_justify="left", title_style="bold")
+        table = Table(title=sheet.title, **_LOOK)
         for number, column in enumerate(sheet.columns):
             table.add_column(column, justify="left" if number == 0 else "right")
         for number, row in enumerate(sheet.rows):
@@ -74,7 +81,7 @@ def _sheets(report: Report) -> Iterator[Sheet]:
 def _figures(task: Report) -> Sheet:
     direction = "higher" if task["higher_is_better"] else "lower"
     parts = [(part, label) for part, label in _PARTS if part in task]
-    columns = ("", "mean", "best", "valid", "medal", "mean reward", "scored")
+    columns = ("", "mean", "best", "valid", "medal", "reward", "scored")
     rows = tuple(
         (
             label,
@@ -112,7 +119,8 @@ def _beside_the_paper(task: Report) -> Sheet:
     rows = [(one["agent"], _pair(one), _tables(one)) for one in others]
     rows += [(one["agent"], "-", _tables(one)) for one in task["paper"] if one["mean"] is None]
     at = 0 if task["rank"] is None else task["rank"]["rank"] - 1
-    rows.insert(at, (_OURS, _pair(task["best_score"]), ""))
+    ours = "this model, twin data" if task["source"] == "twin" else "this model"
+    rows.insert(at, (ours, _pair(task["best_score"]), ""))
     notes = list(task["notes"])
     if task["rank"] is not None:
         notes.insert(0, f"rank {task['rank']['rank']} of {task['rank']['of']}")
@@ -128,11 +136,8 @@ def _pair(figure: dict[str, Any] | None) -> str:
     if figure is None:
         return "-"
     error = figure["standard_error"]
-    return f"{figure['mean']:.3f}" + ("" if error is None else f" ± {error:.3f}")
+    return f"{figure['mean']:.3f}" + ("" if error is None else f"±{error:.3f}")
 
 
 def _percent(figure: dict[str, Any] | None) -> str:
-    if figure is None:
-        return "-"
-    error = figure["standard_error"]
-    return f"{figure['mean']:.1%}" + ("" if error is None else f" ± {error:.1%}")
+    return "-" if figure is None else f"{figure['mean']:.1%}"
