@@ -135,7 +135,7 @@ def _cancel_on_signals() -> None:
 
 @contextlib.contextmanager
 def _progress(total: int) -> Iterator[Callable[[], None]]:
-    with Progress(console=err, transient=True) as progress:
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("samples", total=total)
         yield lambda: progress.advance(task)
 
