@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -138,7 +138,13 @@ async def test_an_endpoint_that_is_gone_is_given_up(endpoint: ScriptedEndpoint) 
 
 
 async def test_no_more_are_asked_for_at_once_than_wanted(endpoint: ScriptedEndpoint) -> None:
-    endpoint.behave = says("x")
+    answer = says("x")
+
+    async def takes_a_while(body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.05)
+        await answer(body, writer)
+
+    endpoint.behave = takes_a_while
     async with connect(endpoint, concurrency=3) as model:
         await asyncio.gather(*(model.draw(MESSAGES, seed) for seed in range(20)))
     assert len(endpoint.asked) == 20
