@@ -70,11 +70,11 @@ def _kinded(problem: Mapping[str, Any], known: Circumstances) -> RewardServerErr
 
 
 def _known(reply: Reply, kind: str, retryable: bool) -> Circumstances:  # noqa: FBT001
-    seconds = _retry_after_seconds(reply.headers.get("retry-after", "").strip())
+    seconds = retry_after_seconds(reply.headers.get("retry-after", "").strip())
     return Circumstances(reply.status, kind, retryable, retry_after_seconds=seconds)
 
 
-def _retry_after_seconds(text: str) -> float:
+def retry_after_seconds(text: str) -> float:
     """Return how long to wait, in either of HTTP's two spellings."""
     if text.isdecimal():
         return float(text)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MOST_PROMPTS = 1024
 _LARGEST_BUDGET = 1 << 20
+_BESIDE_PARENT_IDS = {"parent_ids", "task_id", "budget", "wall_seconds"}
 
 routes = APIRouter()
 
@@ -58,6 +59,8 @@ class PromptsRequest(_In):
 
     `scope` is where `best`, `softmax` and `diverse` look for parents; `previous_step` always
     stays in its run. `parents`, `temperature` and `budget` are as the settings say if left out.
+    `parent_ids` asks for one prompt on each of these solutions, whatever their run, and goes with
+    `task_id`, `budget` and `wall_seconds` only.
     """
 
     task_id: Name
@@ -72,6 +75,21 @@ class PromptsRequest(_In):
     parents: Literal["valid", "any"] | None = None
     scope: Literal["run", "task"] = "run"
     temperature: Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)] | None = None
+    parent_ids: (
+        Annotated[
+            list[Annotated[UUID, Field(strict=False)]],
+            Field(min_length=1, max_length=MOST_PROMPTS),
+        ]
+        | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _chooses_once(self) -> Self:
+        others = self.model_fields_set - _BESIDE_PARENT_IDS
+        if self.parent_ids is not None and others:
+            message = f"parent_ids leaves nothing to choose: leave out {', '.join(sorted(others))}"
+            raise ValueError(message)
+        return self
 
     def wanted(self) -> Wanted:
         """Return what the room needs to know."""
@@ -88,6 +106,7 @@ class PromptsRequest(_In):
             failed_too=None if self.parents is None else self.parents == "any",
             temperature=self.temperature,
             of_all_runs=self.scope == "task",
+            parent_ids=tuple(self.parent_ids or ()),
         )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from reward_server.prompts.composing import showable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from uuid import UUID
 
     from reward_server.prompts.composing import Composer
@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     Draw = Callable[[Sequence[Candidate], int], list[Candidate]]
 
 _LEAST_DRAWN = 16
+
+
+async def write_prompts(
+    parents: Parents, composer: Composer, solution_ids: Collection[UUID]
+) -> dict[UUID, Messages]:
+    """Return the prompts of these parents, without those that do not fit or cannot be shown."""
+    most = composer.most_characters()
+    bodies = (await parents.bodies(solution_ids)).values()
+    fitting = [body for body in bodies if 0 < len(body.code) <= most]
+    shown = [showable(body, composer.gauge) for body in fitting]
+    return await asyncio.to_thread(composer.improve, [body for body in shown if body is not None])
 
 
 class Chooser:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind, PromptKind
-from reward_server.prompts.choosing import Chooser
+from reward_server.prompts.choosing import Chooser, write_prompts
 from reward_server.prompts.composing import Composer, Rungs
 from reward_server.prompts.drawing import distinct, draw
 from reward_server.prompts.gauges import CharacterGauge
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _CHARACTERS = CharacterGauge()
 _TOO_LONG = "no solution that could be chosen fits the budget, or can be shown"
+_UNFIT = "this solution does not fit the budget, or cannot be shown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,14 @@ class Prompter:
         """Return the prompts that a request asks for.
 
         Raises:
-            RequestError: `unknown_task`, or `invalid_request` for an unknown tokenizer or a
-                budget that is too small for any prompt.
+            RequestError: `unknown_task`, `invalid_request` for an unknown tokenizer or a
+                budget that is too small for any prompt, or as `_on_these`.
         """
         task = self._registry.get(wanted.task_id)
         composer = await asyncio.to_thread(self._composer, task, wanted)
         scratch = Prompt(PromptKind.SCRATCH, await asyncio.to_thread(composer.scratch))
+        if wanted.parent_ids:
+            return await self._on_these(wanted.parent_ids, task, composer, scratch)
         dice = Random(wanted.seed)  # noqa: S311 - repeatable draws, no secrets
         improves = [dice.random() < wanted.improve_fraction for _ in range(wanted.count)]
         if not any(improves):
@@ -101,6 +104,24 @@ class Prompter:
         """
         task = self._registry.get(task_id)
         return await self._parents.best_of_both(task_id, task.data_digest, run_id)
+
+    async def _on_these(
+        self, parent_ids: Sequence[UUID], task: Task, composer: Composer, scratch: Prompt
+    ) -> tuple[Prompt, ...]:
+        """Return one prompt for each of these solutions.
+
+        Raises:
+            RequestError: `not_found`, or `invalid_request` for a solution of another task or of
+                other data.
+        """
+        origins = await self._parents.origins(parent_ids)
+        for parent_id in parent_ids:
+            _check_origin(parent_id, origins.get(parent_id), task)
+        written = await write_prompts(self._parents, composer, parent_ids)
+        fallback = replace(scratch, fallback=_UNFIT)
+        return tuple(
+            _improve(one, written[one]) if one in written else fallback for one in parent_ids
+        )
 
     def _draw(self, wanted: Wanted, dice: Random) -> Draw:
         temperature = wanted.temperature or self._defaults.temperature
@@ -156,6 +177,18 @@ class Prompter:
 
 def _improve(parent_id: UUID, messages: Messages) -> Prompt:
     return Prompt(PromptKind.IMPROVE, messages, parent_id)
+
+
+def _check_origin(parent_id: UUID, origin: tuple[str, str] | None, task: Task) -> None:
+    if origin is None:
+        raise RequestError(ErrorKind.NOT_FOUND, f"there is no solution {parent_id}")
+    task_id, data_digest = origin
+    if task_id != task.card.id:
+        message = f"the solution {parent_id} is one of another task"
+        raise RequestError(ErrorKind.INVALID_REQUEST, message)
+    if data_digest != task.data_digest:
+        message = f"the solution {parent_id} is not one on the task's present data"
+        raise RequestError(ErrorKind.INVALID_REQUEST, message)
 
 
 def _missing(ground: Ground, wanted: Wanted) -> str:

@@ -46,7 +46,10 @@ Budget: TypeAlias = CharacterBudget | TokenBudget
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which prompts are asked for; what is `None` is as the settings say."""
+    """Which prompts are asked for; what is `None` is as the settings say.
+
+    With `parent_ids` nothing is drawn: one prompt is made for each of these solutions.
+    """
 
     task_id: str
     run_id: str
@@ -60,6 +63,7 @@ class Wanted:
     failed_too: bool | None = None
     temperature: float | None = None
     of_all_runs: bool = False
+    parent_ids: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

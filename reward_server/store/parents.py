@@ -75,6 +75,8 @@ BODIES = text("""
     FROM solutions WHERE id = ANY (:ids)
 """)
 
+ORIGINS = text("SELECT id, task_id, data_digest FROM solutions WHERE id = ANY (:ids)")
+
 # One line: solutions from scratch, the best child of each, and the better of the two.
 BEST_OF_BOTH = text("""
     WITH scratch AS (
@@ -169,6 +171,11 @@ class Parents(Database):
         last_step = _LAST_STEP if before is None else before - 1
         parameters = pool_parameters(ground) | {"last_step": last_step}
         return _candidates(await self.rows(OF_STEP, parameters))
+
+    async def origins(self, solution_ids: Collection[UUID]) -> dict[UUID, tuple[str, str]]:
+        """Return the task and the data of these solutions, as far as they are there."""
+        rows = await self.rows(ORIGINS, {"ids": list(solution_ids)})
+        return {row.id: (row.task_id, row.data_digest) for row in rows}
 
     async def bodies(self, solution_ids: Collection[UUID]) -> dict[UUID, ParentBody]:
         """Return what a prompt shows of these solutions, as far as they are there."""

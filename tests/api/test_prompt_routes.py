@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.conftest import RunningServer
 
 TASK = "spooky-author-identification"
+NOBODY = "00000000-0000-4000-8000-000000000000"
 COPY = (
     'import shutil\nshutil.copy("/workdir/{task}/prepared/public/sample_submission.csv", '
     '"submission.csv")\nprint("validation loss: {loss}")\n'
@@ -101,6 +102,9 @@ def test_the_same_seed_gives_the_same_prompts(client: httpx.Client, run_id: str)
         ({"budget": {"tokens": 5, "tokenizer": "x"}}, "this server has: none"),
         ({"budget": {"characters": 5000, "lines": 1}}, "budget.lines: "),
         ({"temprature": 1.0}, "temprature: "),
+        ({"parent_ids": []}, "parent_ids: "),
+        ({"parent_ids": ["x"]}, "parent_ids.0: "),
+        ({"parent_ids": [NOBODY], "n": 2, "step": 1}, "leave out n, step"),
     ],
 )
 def test_what_is_wrong_is_said(client: httpx.Client, fields: dict[str, Any], said: str) -> None:
@@ -120,4 +124,25 @@ def test_the_contract_of_prompts_is_documented(client: httpx.Client) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     body = paths["/v1/prompts"]["post"]["requestBody"]
     assert "improve_fraction" in json.dumps(body)
+    assert "parent_ids" in json.dumps(body)
     assert "/v1/runs/{run_id}/best-of-both" in paths
+
+
+def test_prompts_on_exactly_these_solutions(client: httpx.Client, run_id: str) -> None:
+    good = score(client, code=COPY.format(task=TASK, loss=0.5), run_id=run_id)["solution_id"]
+    failed = score(client, code="import nothing_of_that_name", run_id=run_id)["solution_id"]
+    long_code = COPY.format(task=TASK, loss=0.3) + "# and on\n" * 400
+    too_long = score(client, code=long_code, run_id=run_id)["solution_id"]
+    wanted = [failed, too_long, good, failed]
+    prompts = ask(client, parent_ids=wanted, budget={"characters": 3000})
+    assert [p["parent_id"] for p in prompts] == [failed, None, good, failed]
+    assert [p["kind"] for p in prompts] == ["improve", "scratch", "improve", "improve"]
+    assert "does not fit the budget" in prompts[1]["fallback"]
+    assert "ModuleNotFoundError" in prompts[0]["messages"][1]["content"]
+    assert "validation loss: 0.5" in prompts[2]["messages"][1]["content"]
+    body = {"task_id": "random-acts-of-pizza", "parent_ids": [good]}
+    other = client.post("/v1/prompts", json=body)
+    assert (other.status_code, other.json()["kind"]) == (422, "invalid_request")
+    assert "of another task" in other.json()["detail"]
+    unknown = client.post("/v1/prompts", json={"task_id": TASK, "parent_ids": [run_id]})
+    assert (unknown.status_code, unknown.json()["kind"]) == (404, "not_found")

@@ -396,3 +396,21 @@ async def test_an_unknown_tokenizer_or_task_is_the_callers_fault(
         await prompter.prompts(replace(WANTED, budget=TokenBudget(1024, "x")))
     with pytest.raises(RequestError, match="no such task"):
         await prompter.prompts(replace(WANTED, task_id="x"))
+
+
+async def test_named_parents_are_taken_as_they_are_or_refused(
+    prompter: Prompter, store: Store, registry: Registry
+) -> None:
+    fine = await keep(store, registry, Kept(run_id="of somebody else"))
+    failed = await keep(store, registry, Kept(valid=False))
+    marked = await keep(store, registry, Kept(code="print('<|im_end|>')"))
+    empty_code = await keep(store, registry, Kept(code=""))
+    old = await keep(store, registry, Kept(is_present=False))
+    foreign = await keep(store, registry, Kept(task_id=OTHER))
+    named = (failed, marked, fine, empty_code)
+    made = await prompter.prompts(Wanted(tiny.ID, "r", 1, parent_ids=named))
+    assert [prompt.parent_id for prompt in made] == [failed, None, fine, None]
+    assert [prompt.fallback is None for prompt in made] == [True, False, True, False]
+    for wrong, said in [(old, "present data"), (foreign, "another task")]:
+        with pytest.raises(RequestError, match=said):
+            await prompter.prompts(Wanted(tiny.ID, "r", 1, parent_ids=(fine, wrong)))

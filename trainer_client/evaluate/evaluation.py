@@ -1,0 +1,179 @@
+"""The walk of every sample: drawn, kept, scored, kept; a valid one is improved on.
+
+A fixed number of workers take samples from scratch in order, each with the one that improves on
+it. Whatever is missing in the ledger is done, so a second walk does what the first left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from trainer_client.errors import RequestRefusedError, SampleLostError
+from trainer_client.evaluate.drawing import NotDrawnError
+from trainer_client.evaluate.folder import Facts
+from trainer_client.evaluate.plan import EvaluationError
+from trainer_client.evaluate.samples import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from trainer_client.answers import Answer
+    from trainer_client.async_client import AsyncRewardClient
+    from trainer_client.evaluate.drawing import Endpoint
+    from trainer_client.evaluate.folder import Messages
+    from trainer_client.evaluate.plan import Plan, Slot
+    from trainer_client.evaluate.samples import Drawn, Ledger
+
+    Lost = Counter[tuple[str, str]]
+    """How many samples of a task were lost, and why."""
+
+_GONE = "the server no longer has the solution"
+
+
+async def learn(plan: Plan, rewards: AsyncRewardClient) -> dict[str, Facts]:
+    """Ask the server about the tasks of a plan, and for their prompts from scratch.
+
+    Raises:
+        EvaluationError: a task is not there, or its prompt does not fit.
+    """
+    return {task_id: await _learn_one(plan, task_id, rewards) for task_id in plan.tasks}
+
+
+async def _learn_one(plan: Plan, task_id: str, rewards: AsyncRewardClient) -> Facts:
+    try:
+        task = await rewards.get(f"/v1/tasks/{task_id}")
+        prompts = await rewards.prompts(
+            task_id, improve_fraction=0.0, budget=plan.budget(), wall_seconds=plan.wall_seconds
+        )
+    except RequestRefusedError as error:
+        message = f"the server refuses {task_id}: {error}"
+        raise EvaluationError(message) from error
+    messages = prompts["prompts"][0]["messages"]
+    names = ("higher_is_better", "metric", "data_digest", "source")
+    return Facts(**{name: task[name] for name in names}, messages=messages)
+
+
+def unfinished(plan: Plan, ledger: Ledger) -> Iterator[Slot]:
+    """Yield the samples from scratch that something is left to do about."""
+    for slot in plan.slots():
+        sample = ledger.samples.get(slot)
+        improves = plan.improve and sample is not None and sample.valid
+        if sample is None or (improves and not ledger.is_finished(slot.improving())):
+            yield slot
+
+
+class Evaluation:
+    """Does what is left of a plan; `lost` counts what will have to be done again."""
+
+    def __init__(  # noqa: PLR0913 - the plan, its record, and who does it
+        self,
+        plan: Plan,
+        tasks: Mapping[str, Facts],
+        ledger: Ledger,
+        endpoint: Endpoint,
+        rewards: AsyncRewardClient,
+        *,
+        score_seconds: float,
+    ) -> None:
+        self._plan = plan
+        self._tasks = tasks
+        self._ledger = ledger
+        self._endpoint = endpoint
+        self._rewards = rewards
+        self._score_seconds = score_seconds
+        self.lost: Lost = Counter()
+
+    async def run(self, concurrency: int, tell: Callable[[], None]) -> None:
+        """Do all that is left, and tell whenever a sample from scratch is through.
+
+        Raises:
+            EvaluationError: a server will not do better for any other sample.
+        """
+        todo = iter(list(unfinished(self._plan, self._ledger)))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(concurrency):
+                    group.create_task(self._work(todo, tell))
+        except ExceptionGroup as several:
+            raise _plain(several.exceptions[0]) from several
+
+    async def _work(self, todo: Iterator[Slot], tell: Callable[[], None]) -> None:
+        for slot in todo:
+            try:
+                await self._walk(slot)
+            except (SampleLostError, NotDrawnError) as error:
+                self.lost[slot.task_id, str(error)] += 1
+            tell()
+
+    async def _walk(self, slot: Slot) -> None:
+        sample = self._ledger.samples.get(slot)
+        if sample is None:
+            sample = await self._sample(slot, self._tasks[slot.task_id].messages)
+        child = slot.improving()
+        if self._plan.improve and sample.valid and not self._ledger.is_finished(child):
+            await self._improve(child, sample.solution_id)
+
+    async def _improve(self, slot: Slot, parent_id: str) -> None:
+        try:
+            reply = await self._rewards.prompts(
+                slot.task_id,
+                parent_ids=[parent_id],
+                budget=self._plan.budget(),
+                wall_seconds=self._plan.wall_seconds,
+            )
+        except RequestRefusedError as error:
+            if error.kind != "not_found":
+                raise
+            self._ledger.note_skipped(slot, _GONE)
+            return
+        prompt = reply["prompts"][0]
+        if prompt["kind"] == "improve":
+            await self._sample(slot, prompt["messages"], parent_id)
+        else:
+            self._ledger.note_skipped(slot, prompt["fallback"])
+
+    async def _sample(self, slot: Slot, messages: Messages, parent_id: str | None = None) -> Sample:
+        drawn = self._ledger.drawn.get(slot)
+        if drawn is None:
+            drawn = await self._endpoint.draw(messages, slot.sampling_seed())
+            self._ledger.note_drawn(slot, drawn)
+        answer = await self._score(slot, drawn, parent_id)
+        self._check(answer)
+        sample = Sample.of(slot, drawn, answer, parent_id)
+        self._ledger.note(slot, sample)
+        return sample
+
+    async def _score(self, slot: Slot, drawn: Drawn, parent_id: str | None) -> Answer:
+        return await self._rewards.score(
+            slot.task_id,
+            deadline_seconds=self._score_seconds,
+            completion=drawn.completion,
+            run_id=self._plan.run_of(slot.seed),
+            sample_id=str(slot.index),
+            parent_id=parent_id,
+            prompt_kind=slot.kind,
+            wall_seconds=self._plan.wall_seconds,
+            priority="evaluation",
+            idempotency_key=self._plan.key_of(slot),
+        )
+
+    def _check(self, answer: Answer) -> None:
+        """See to it that no two samples of a task are of different data or rewards."""
+        expected = self._tasks[answer.task_id].data_digest
+        if answer.data_digest != expected:
+            message = f"the server's data of {answer.task_id} was changed during the evaluation"
+            raise EvaluationError(message)
+        other = next(iter(self._ledger.samples.values()), None)
+        if other is not None and answer.scheme != other.scheme:
+            message = f"the server's rewards are by {answer.scheme}, before by {other.scheme}"
+            raise EvaluationError(message)
+
+
+def _plain(error: Exception) -> Exception:
+    """Return why no sample will do better, in one line where it is no bug of ours."""
+    if not isinstance(error, RequestRefusedError):
+        return error
+    hint = "; another evaluation has used this --run-id" if error.status == 409 else ""
+    return EvaluationError(f"the reward server refuses: {error}{hint}")

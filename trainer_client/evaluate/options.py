@@ -1,0 +1,195 @@
+"""The command line, read into a plan and its means."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import httpx
+
+from trainer_client.evaluate.plan import Means, Plan, UsageError
+from trainer_client.options import HERE, check_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+SERVER_KEY = "REWARD_SERVER_API_KEY"
+ENDPOINT_KEY = "OPENAI_API_KEY"
+_PROMPT_CHARACTERS = 4096
+_PROMPT_TOKENS = 1024
+_LONGEST_RUN_ID = 100
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def read_options(words: Sequence[str]) -> tuple[Plan, Means]:
+    """Return what is to be evaluated, and how.
+
+    Raises:
+        UsageError: an option is missing, unknown or makes no sense.
+    """
+    given = _parser().parse_args(words)
+    if given.tokenizer is None and given.prompt_tokens is not None:
+        message = "--prompt-tokens needs a --tokenizer that the server has"
+        raise UsageError(message)
+    if given.tokenizer is not None and given.prompt_characters is not None:
+        message = "--tokenizer and --prompt-characters exclude each other"
+        raise UsageError(message)
+    if given.json is not None and not given.json.absolute().parent.is_dir():
+        message = f"--json: there is no folder {given.json.parent}"
+        raise UsageError(message)
+    return _plan(given), _means(given)
+
+
+def _plan(given: argparse.Namespace) -> Plan:
+    has_tokens = given.tokenizer is not None
+    return Plan(
+        model=given.model,
+        tasks=tuple(dict.fromkeys(given.task)),
+        samples=given.samples,
+        seeds=given.seeds,
+        temperature=given.temperature,
+        top_p=given.top_p,
+        max_tokens=given.max_tokens,
+        prompt_tokens=given.prompt_tokens or _PROMPT_TOKENS if has_tokens else None,
+        tokenizer=given.tokenizer,
+        prompt_characters=None if has_tokens else given.prompt_characters or _PROMPT_CHARACTERS,
+        wall_seconds=given.wall_seconds,
+        improve=given.improve,
+        run_id=given.run_id,
+    )
+
+
+def _means(given: argparse.Namespace) -> Means:
+    return Means(
+        server=given.server,
+        endpoint=given.endpoint,
+        out=given.out,
+        json=given.json,
+        server_key=os.environ.get(SERVER_KEY) or None,
+        endpoint_key=os.environ.get(given.endpoint_key_variable) or None,
+        deadline_seconds=given.deadline_seconds,
+        score_seconds=given.score_seconds,
+        concurrency=given.concurrency,
+        keeps_text=given.text,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m trainer_client.evaluate",
+        description="Draw samples of a model for tasks, score them, and compare with the paper.",
+        epilog=f"Keys are read from the environment only: {SERVER_KEY} and {ENDPOINT_KEY}.",
+        allow_abbrev=False,
+    )
+    _add_where(parser)
+    _add_what(parser)
+    _add_how(parser)
+    return parser
+
+
+def _add_where(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--server", type=_address, default=HERE, help="the reward server (%(default)s)")
+    add("--endpoint", type=_address, required=True, help="the model's address, with its /v1")
+    add("--out", type=Path, required=True, help="the folder of the record; the same goes on")
+    add("--json", type=Path, help="write the report's JSON to this file, too")
+    add(
+        "--endpoint-key-variable",
+        default=ENDPOINT_KEY,
+        metavar="NAME",
+        help="the variable with the endpoint's key (%(default)s)",
+    )
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--model", type=_name, required=True, help="the model's name at the endpoint")
+    add("--task", type=_name, action="append", required=True, help="may be given several times")
+    add("--samples", type=_whole(1), default=128, help="for each task and seed (%(default)s)")
+    add("--seeds", type=_whole(1), default=3, help="how often to repeat all (%(default)s)")
+    add("--temperature", type=_number(0, 2), default=0.7, help="(%(default)s)")
+    add("--top-p", type=_number(0, 1, above=True), default=1.0, help="(%(default)s)")
+    add("--max-tokens", type=_whole(1), default=1024, help="of a completion (%(default)s)")
+    add("--prompt-tokens", type=_whole(1), help=f"of a prompt ({_PROMPT_TOKENS})")
+    add("--tokenizer", type=_name, help="which counts them, by its name at the server")
+    add("--prompt-characters", type=_whole(1), help=f"instead of tokens ({_PROMPT_CHARACTERS})")
+    add("--wall-seconds", type=_number(0, 86_400, above=True), help="less than the task's limit")
+    add("--no-improve", dest="improve", action="store_false", help="only samples from scratch")
+    add("--run-id", type=_run_id, help="the run's name at the server (by lot)")
+
+
+def _add_how(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    seconds = _number(0, math.inf, above=True)
+    add("--concurrency", type=_whole(1), default=64, help="samples at once (%(default)s)")
+    add(
+        "--deadline-seconds",
+        type=seconds,
+        default=600.0,
+        help="for drawing one sample, with all repetitions (%(default)g)",
+    )
+    add(
+        "--score-seconds",
+        type=seconds,
+        default=86_400.0,
+        help="for scoring one sample, the queue included (%(default)g)",
+    )
+    add("--no-text", dest="text", action="store_false", help="do not keep the completions")
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            message = f"{text!r} is not a whole number from {least} on"
+            raise argparse.ArgumentTypeError(message)
+        return int(text)
+
+    return read
+
+
+def _number(least: float, most: float, *, above: bool = False) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most or (above and value == least):
+            start = f"above {least:g}" if above else f"from {least:g}"
+            end = "" if math.isinf(most) else f" up to {most:g}"
+            message = f"{text!r} is not a number {start}{end}"
+            raise argparse.ArgumentTypeError(message)
+        return value
+
+    return read
+
+
+def _name(text: str) -> str:
+    if not 1 <= len(text) <= 256:
+        message = "a name has 1 to 256 characters"
+        raise argparse.ArgumentTypeError(message)
+    return text
+
+
+def _run_id(text: str) -> str:
+    if not 1 <= len(text) <= _LONGEST_RUN_ID:
+        message = f"the name of a run has 1 to {_LONGEST_RUN_ID} characters"
+        raise argparse.ArgumentTypeError(message)
+    return text
+
+
+def _address(text: str) -> str:
+    try:
+        has_password = bool(httpx.URL(check_url(text)).userinfo)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if has_password:
+        message = "an address must not contain a password: keys are read from the environment"
+        raise argparse.ArgumentTypeError(message)
+    return text

@@ -1,0 +1,100 @@
+"""What is evaluated, and by which means."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Kind = Literal["scratch", "improve"]
+KINDS: tuple[Kind, ...] = ("scratch", "improve")
+
+
+class EvaluationError(Exception):
+    """The evaluation cannot go on; the text says why, in one line."""
+
+
+class UsageError(EvaluationError):
+    """What was asked for makes no sense, or does not fit what is in the folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of one sample."""
+
+    task_id: str
+    seed: int
+    kind: Kind
+    index: int
+
+    def improving(self) -> Slot:
+        """Return the place of the sample that improves on this one."""
+        return Slot(self.task_id, self.seed, "improve", self.index)
+
+    def sampling_seed(self) -> int:
+        """Return the seed that the endpoint gets: another for every place, always the same."""
+        name = f"{self.task_id}/{self.seed}/{self.kind}/{self.index}"
+        return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) >> 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that the figures depend on; a folder holds the samples of one plan."""
+
+    model: str
+    tasks: tuple[str, ...]
+    samples: int
+    seeds: int
+    temperature: float
+    top_p: float
+    max_tokens: int
+    prompt_tokens: int | None
+    tokenizer: str | None
+    prompt_characters: int | None
+    wall_seconds: float | None
+    improve: bool
+    run_id: str | None
+
+    def slots(self) -> Iterator[Slot]:
+        """Yield the places of all samples from scratch."""
+        for task_id in self.tasks:
+            for seed in range(self.seeds):
+                for index in range(self.samples):
+                    yield Slot(task_id, seed, "scratch", index)
+
+    def budget(self) -> dict[str, object]:
+        """Return how long a prompt may be, as the server wants to know it."""
+        if self.tokenizer is not None:
+            return {"tokens": self.prompt_tokens, "tokenizer": self.tokenizer}
+        return {"characters": self.prompt_characters}
+
+    def run_of(self, seed: int) -> str:
+        """Return the server's name for the samples of a seed."""
+        return f"{self.run_id}/{seed}"
+
+    def key_of(self, slot: Slot) -> str:
+        """Return the key under which a sample is scored, so that it is scored once."""
+        return f"{self.run_id}/{slot.task_id}/{slot.seed}/{slot.kind}/{slot.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Where the servers are and how they are used; the figures do not depend on it.
+
+    `deadline_seconds` is for all tries to draw one sample, `score_seconds` for its reward.
+    """
+
+    server: str
+    endpoint: str
+    out: Path
+    json: Path | None
+    server_key: str | None
+    endpoint_key: str | None
+    deadline_seconds: float
+    score_seconds: float
+    concurrency: int
+    keeps_text: bool

@@ -1,0 +1,182 @@
+"""The durable record: what a model wrote, before it is scored, and what became of it.
+
+`drawn.jsonl` has a line for every completion, on disk before the server hears of it, so that a
+sample is scored with the same text however often the evaluation is interrupted. `samples.jsonl`
+has a line for every sample that is finished. A last line that was cut off never happened.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from trainer_client.evaluate.plan import Kind, Slot, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from io import FileIO
+    from pathlib import Path
+
+    from trainer_client.answers import Answer
+
+SAMPLES = "samples.jsonl"
+DRAWN = "drawn.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What the model wrote, and how much of it."""
+
+    completion: str
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A finished sample; `completion` is missing if texts are not kept."""
+
+    task_id: str
+    seed: int
+    kind: Kind
+    index: int
+    reward: float
+    score: float | None
+    valid: bool
+    error_kind: str | None
+    medal: str | None
+    duration_seconds: float
+    solution_id: str
+    parent_id: str | None
+    data_digest: str
+    scheme: str
+    finish_reason: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    completion: str | None
+
+    @classmethod
+    def of(cls, slot: Slot, drawn: Drawn, answer: Answer, parent_id: str | None) -> Self:
+        """Return what a completion and its answer make."""
+        return cls(
+            **asdict(slot),
+            **asdict(drawn),
+            reward=answer.reward,
+            score=answer.score,
+            valid=answer.valid,
+            error_kind=None if answer.error is None else answer.error.kind,
+            medal=answer.medal,
+            duration_seconds=answer.duration_seconds,
+            solution_id=answer.solution_id,
+            parent_id=parent_id,
+            data_digest=answer.data_digest,
+            scheme=answer.scheme,
+        )
+
+
+class Ledger:
+    """All that is known of an evaluation's samples; whatever is noted is on disk.
+
+    `skipped` has the solutions that could not be improved on, with the reason.
+
+    Raises UsageError for a file that somebody else has written to.
+    """
+
+    def __init__(self, folder: Path, *, keeps_text: bool) -> None:
+        self.samples: dict[Slot, Sample] = {}
+        self.skipped: dict[Slot, str] = {}
+        self.drawn: dict[Slot, Drawn] = {}
+        self._keeps_text = keeps_text
+        self._sample_lines = _Lines(folder / SAMPLES)
+        self._drawn_lines = _Lines(folder / DRAWN)
+        self._sample_lines.read(self._take_in)
+        self._drawn_lines.read(self._take_in_drawn)
+
+    def is_finished(self, slot: Slot) -> bool:
+        """Tell whether there is nothing left to do about a sample."""
+        return slot in self.samples or slot in self.skipped
+
+    def note_drawn(self, slot: Slot, drawn: Drawn) -> None:
+        """Keep what a model wrote until it is scored."""
+        self._drawn_lines.add(asdict(slot) | asdict(drawn))
+        self.drawn[slot] = drawn
+
+    def note(self, slot: Slot, sample: Sample) -> None:
+        """Keep a finished sample."""
+        kept = sample if self._keeps_text else replace(sample, completion=None)
+        self._sample_lines.add(asdict(kept))
+        self.samples[slot] = kept
+        self.drawn.pop(slot, None)
+
+    def note_skipped(self, slot: Slot, reason: str) -> None:
+        """Keep that a solution cannot be improved on."""
+        self._sample_lines.add(asdict(slot) | {"skipped": reason})
+        self.skipped[slot] = reason
+
+    def close(self) -> None:
+        """Close the files; completions that all have been scored are not kept twice."""
+        self._sample_lines.close()
+        self._drawn_lines.close()
+        if not self.drawn:
+            self._drawn_lines.path.unlink(missing_ok=True)
+
+    def _take_in(self, line: dict[str, Any]) -> None:
+        slot = _slot(line)
+        if "skipped" in line:
+            self.skipped[slot] = line["skipped"]
+        else:
+            self.samples[slot] = Sample(**_fields(line, Sample))
+
+    def _take_in_drawn(self, line: dict[str, Any]) -> None:
+        slot = _slot(line)
+        if not self.is_finished(slot):
+            self.drawn[slot] = Drawn(**_fields(line, Drawn))
+
+
+class _Lines:
+    """A file of JSON lines that only grows."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: FileIO | None = None
+
+    def read(self, take_in: Callable[[dict[str, Any]], None]) -> None:
+        """Take in all lines, and cut off one that was not written to its end."""
+        content = self.path.read_bytes() if self.path.exists() else b""
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) < len(content):
+            os.truncate(self.path, len(whole))
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                take_in(json.loads(line))
+            except (ValueError, KeyError, TypeError):
+                message = f"line {number} of {self.path} cannot be read"
+                raise UsageError(message) from None
+
+    def add(self, content: dict[str, Any]) -> None:
+        """Write a line and wait until it is on disk; a full disk leaves no half of it."""
+        if self._file is None:
+            self._file = self.path.open("ab", buffering=0)
+        line = json.dumps(content, allow_nan=False).encode() + b"\n"
+        size = self._file.tell()
+        written = self._file.write(line)
+        if written != len(line):
+            self._file.truncate(size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _slot(line: dict[str, Any]) -> Slot:
+    return Slot(line["task_id"], line["seed"], line["kind"], line["index"])
+
+
+def _fields(line: dict[str, Any], kind: type[Drawn | Sample]) -> dict[str, Any]:
+    return {one.name: line[one.name] for one in fields(kind)}
