@@ -8,7 +8,7 @@
       prompts: {improve_fraction: 0.5}
 
 A key of the server is not among it, because trainers write their configuration to logs: it is
-taken from the environment (`REWARD_CLIENT_API_KEY`).
+taken from the environment (`REWARD_SERVER_API_KEY`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from trainer_client.options import OptionFields
 
-API_KEY = "REWARD_CLIENT_API_KEY"
+API_KEY = "REWARD_SERVER_API_KEY"
 NODE = "reward_server"
 
 Seconds = Annotated[float, Field(gt=0, le=7 * 86_400, allow_inf_nan=False)]
