@@ -245,9 +245,7 @@ class RewardClient:
             RewardServerError: when there are none.
         """
         there = self._open()
-        return there.run(
-            there.client.prompts(task_id, deadline_seconds=deadline_seconds, **fields)
-        )
+        return there.run(there.client.prompts(task_id, deadline_seconds=deadline_seconds, **fields))
 
     def get(self, path: str, **query: object) -> JsonObject:
         """Read anything else the server shows.
