@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ SANDBOXES = tuple(os.environ.pop("REWARD_SERVER_TEST_SANDBOXES", "zygote,bubblew
 LM_URL = os.environ.pop("REWARD_SERVER_TEST_LM_URL", None)
 LM_PID = int(os.environ.pop("REWARD_SERVER_TEST_LM_PID", "0"))
 collect_ignore = [] if LM_URL else ["lm"]
+collect_ignore += [] if find_spec("verl") else ["verl"]  # a lane of its own, see its pytest.ini
 IMAGE = "reward-server-cpu"
 if not set(SANDBOXES) <= {"bubblewrap", "zygote", "docker"}:
     message = f"REWARD_SERVER_TEST_SANDBOXES names an unknown sandbox: {SANDBOXES}"
