@@ -34,7 +34,7 @@ def prompts_command(  # noqa: PLR0913, PLR0917 - one option a field
     budget = None if characters is None else {"characters": characters}
     fields = {"run_id": run, "n": n, "improve_fraction": improve, "strategy": strategy}
     with RewardClient(url, api_key) as client:
-        answer = client.prompts(task, **fields, seed=seed, budget=budget)
+        answer = client.prompts(task, deadline_seconds=None, **fields, seed=seed, budget=budget)
     if as_json:
         out.print_json(json.dumps(answer))
         return

@@ -153,14 +153,30 @@ class AsyncRewardClient:
         """
         return await self._open().cancel(job_of(job), self._deadline(deadline_seconds))
 
-    async def prompts(self, task_id: str, **fields: object) -> JsonObject:
+    async def cancel_run(
+        self, run_id: str, *, up_to_step: int, deadline_seconds: float | None = None
+    ) -> int:
+        """End all jobs of a run up to a step that have not ended, and return how many.
+
+        Jobs without a step, and those that were sent with another key, are left alone.
+
+        Raises:
+            SampleLostError: they are not known to be cancelled.
+            RequestRefusedError: the request is wrong.
+        """
+        deadline = self._deadline(deadline_seconds)
+        return await self._open().cancel_run(run_id, up_to_step, deadline)
+
+    async def prompts(
+        self, task_id: str, *, deadline_seconds: float | None = None, **fields: object
+    ) -> JsonObject:
         """Get prompts of a task: from scratch, and to improve on what a run did before.
 
         Raises:
             RewardServerError: when there are none.
         """
         request = Request("POST", "/v1/prompts", {"task_id": task_id, **fields})
-        return await self._open().wire.ask(request, self._deadline(None))
+        return await self._open().wire.ask(request, self._deadline(deadline_seconds))
 
     async def get(self, path: str, **query: object) -> JsonObject:
         """Read anything else the server shows.

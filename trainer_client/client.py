@@ -218,14 +218,34 @@ class RewardClient:
         there = self._open()
         return there.run(there.client.cancel(job, deadline_seconds=deadline_seconds))
 
-    def prompts(self, task_id: str, **fields: object) -> JsonObject:
+    def cancel_run(
+        self, run_id: str, *, up_to_step: int, deadline_seconds: float | None = None
+    ) -> int:
+        """End all jobs of a run up to a step that have not ended, and return how many.
+
+        Jobs without a step, and those that were sent with another key, are left alone.
+
+        Raises:
+            SampleLostError: they are not known to be cancelled.
+            RequestRefusedError: the request is wrong.
+        """
+        there = self._open()
+        return there.run(
+            there.client.cancel_run(
+                run_id, up_to_step=up_to_step, deadline_seconds=deadline_seconds
+            )
+        )
+
+    def prompts(
+        self, task_id: str, *, deadline_seconds: float | None = None, **fields: object
+    ) -> JsonObject:
         """Get prompts of a task: from scratch, and to improve on what a run did before.
 
         Raises:
             RewardServerError: when there are none.
         """
         there = self._open()
-        return there.run(there.client.prompts(task_id, **fields))
+        return there.run(there.client.prompts(task_id, deadline_seconds=deadline_seconds, **fields))
 
     def get(self, path: str, **query: object) -> JsonObject:
         """Read anything else the server shows.

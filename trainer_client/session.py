@@ -114,6 +114,20 @@ class Session:
         """
         return str((await self._ask("DELETE", job, deadline)).get("status"))
 
+    async def cancel_run(self, run_id: str, up_to_step: int, deadline: float) -> int:
+        """End what has not ended of a run up to a step and return how many jobs that were.
+
+        Raises:
+            RewardServerError: they are not known to be cancelled.
+        """
+        body = {"run_id": run_id, "up_to_step": up_to_step}
+        reply = await self.wire.ask(Request("POST", "/v1/jobs/cancel", body), deadline)
+        cancelled = reply.get("cancelled")
+        if not isinstance(cancelled, int):
+            message = "the cancellation was answered without a number"
+            raise bad_answer(message)
+        return cancelled
+
     async def _ask(self, method: str, job: Job, deadline: float) -> JsonObject:
         try:
             return await self.wire.ask(Request(method, f"/v1/jobs/{job.job_id}"), deadline)

@@ -134,6 +134,12 @@ class JobStateOut(_Out):
     status: Literal["queued", "running", "scored", "failed", "errored", "cancelled"]
 
 
+class CancelledOut(_Out):
+    """How many jobs were ended."""
+
+    cancelled: int
+
+
 class NoRewardOut(_Out):
     """Why a job ended without a reward."""
 

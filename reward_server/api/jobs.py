@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from reward_server.api import answers
 from reward_server.api.requests import (
     BatchRequest,
+    CancelRequest,
     ScoreRequest,
     WaitRequest,
     describe_body,
@@ -107,6 +108,18 @@ async def cancel(job_id: str, services: Wired) -> answers.JobStateOut:
     parsed = parse_id(job_id, "job")
     state = await services.desk.cancel(parsed)
     return answers.JobStateOut(job_id=parsed, status=state.value)
+
+
+@routes.post(
+    "/v1/jobs/cancel",
+    response_model=answers.CancelledOut,
+    openapi_extra=describe_body(CancelRequest),
+)
+async def cancel_steps(request: Request, services: Wired, client: Client) -> Response:
+    """End what has not ended of a run up to a step, as far as it was sent with the same key."""
+    asked = await read_request(request, services.settings.body_bytes, CancelRequest)
+    ended = await services.desk.cancel_steps(asked.run_id, asked.up_to_step, client)
+    return as_json(answers.CancelledOut(cancelled=ended), 200)
 
 
 def _job_response(job_id: UUID, ending: StoredAnswer | JobState) -> Response:

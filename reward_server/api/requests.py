@@ -144,6 +144,15 @@ class WaitRequest(BaseModel):
     wait_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
 
 
+class CancelRequest(BaseModel):
+    """The steps of a run that nobody wants any more."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    run_id: Name
+    up_to_step: Annotated[int, Field(ge=0, lt=1 << 63)]
+
+
 def describe_body(model: type[BaseModel]) -> dict[str, Any]:
     """Return what OpenAPI says of a route whose body we read ourselves."""
     schema = model.model_json_schema()

@@ -224,6 +224,19 @@ class Desk:
             raise RequestError(ErrorKind.NOT_FOUND, _NO_JOB)
         return standing.state
 
+    async def cancel_steps(self, run_id: str, up_to_step: int, client: str) -> int:
+        """End what has not ended of a client's run up to a step, and return how many jobs.
+
+        Raises:
+            InfrastructureError: `store_error`.
+        """
+        ended = await self._store.cancel_steps(run_id, up_to_step, client)
+        for job_id in ended:
+            self._endings.tell(job_id)
+        if self.worker is not None:
+            await self.worker.look_after(*ended)
+        return len(ended)
+
     async def stop(self) -> None:
         """Take nothing more in, let go of all who wait, and let what runs come to its end."""
         self._endings.stop()

@@ -184,18 +184,19 @@ class Worker:
         if job.job_id in self._overheard:
             self._group.create_task(self.look_after(job.job_id))
 
-    async def look_after(self, job_id: UUID) -> None:
-        """See whether a job of this worker is still its own, and give it up if not.
+    async def look_after(self, *job_ids: UUID) -> None:
+        """See whether jobs of this worker are still its own, and give up those that are not.
 
         Where the database does not answer, the next sign of life will tell.
         """
-        if job_id not in self._running:
-            if self._reserved or self._is_claiming:
-                self._overheard.add(job_id)
+        ours = [job_id for job_id in job_ids if job_id in self._running]
+        if self._reserved or self._is_claiming:
+            self._overheard.update(set(job_ids).difference(ours))
+        if not ours:
             return
         await asyncio.sleep(_GRACE_SECONDS)  # most ends are this worker's own doing
         with suppress(InfrastructureError):
-            await self._hold([job_id])
+            await self._hold(ours)
 
     def _forget(self, job: Claimed) -> None:
         if self._running.get(job.job_id, (None,))[0] == job.attempt:

@@ -116,6 +116,14 @@ class Store(Database):
         """End a job that nobody wants any more; False when it has already ended."""
         return await self.row(statements.CANCEL, {"job_id": job_id}) is not None
 
+    async def cancel_steps(self, run_id: str, up_to_step: int, client: str) -> list[UUID]:
+        """End what has not ended of a client's run up to a step, and return which jobs that were.
+
+        Jobs without a step are left alone.
+        """
+        unwanted = {"run_id": storable(run_id), "up_to_step": up_to_step, "client": client}
+        return [row.id for row in await self.rows(statements.CANCEL_STEPS, unwanted)]
+
     async def job(self, job_id: UUID) -> JobRow | None:
         """Return a job in its present state."""
         row = await self.row(statements.JOB, {"job_id": job_id})

@@ -62,6 +62,20 @@ CANCEL = text("""
     RETURNING id
 """)
 
+# Two halves, as there is an index for what waits and another for what runs.
+CANCEL_STEPS = text("""
+    WITH unwanted AS (
+        SELECT id FROM jobs WHERE state = 'queued'
+            AND run_id = :run_id AND step <= :up_to_step AND client = :client
+        UNION ALL
+        SELECT id FROM jobs WHERE state = 'running'
+            AND run_id = :run_id AND step <= :up_to_step AND client = :client
+    )
+    UPDATE jobs SET state = 'cancelled', finished_at = now(), worker = NULL, lease_until = NULL
+    FROM unwanted WHERE jobs.id = unwanted.id AND state IN ('queued', 'running')
+    RETURNING jobs.id
+""")
+
 JOB = text(f"SELECT {_JOB_COLUMNS} FROM jobs WHERE id = :job_id")  # noqa: S608
 
 STANDING = text("SELECT state, error_kind, error_message FROM jobs WHERE id = :job_id")

@@ -73,6 +73,55 @@ def test_what_has_ended_stays_as_it_is(desk: Desk) -> None:
     assert desk.http.delete(f"/v1/jobs/{uuid.uuid4()}").status_code == 404
 
 
+def test_the_steps_of_a_run_up_to_one_are_cancelled_together(desk: Desk, run_id: str) -> None:
+    running = desk.submit(nap("64.5"), run_id=run_id, step=1)
+    later = desk.submit(nap("65.5"), run_id=run_id, step=3)
+    desk.wait_for_program("64.5")
+    desk.wait_for_program("65.5")
+    queued = desk.submit("print(1)", run_id=run_id, step=2)
+    others = [desk.submit("print(1)", run_id=run_id), desk.submit("print(1)", run_id="r", step=1)]
+    assert cancel_steps(desk, run_id, 2) == {"cancelled": 2}
+    wait_until(lambda: not desk.runs("64.5"))
+    assert [desk.get(job_id).json()["kind"] for job_id in (running, queued)] == ["cancelled"] * 2
+    for job_id in others:
+        desk.answer(job_id)
+    assert desk.get(later, 0).json()["status"] == "running"
+    assert cancel_steps(desk, run_id, 2) == {"cancelled": 0}
+    assert cancel_steps(desk, run_id, 3) == {"cancelled": 1}
+
+
+def test_a_key_cancels_no_steps_of_another(desk: Desk, guest: Desk, run_id: str) -> None:
+    job_id = desk.submit(nap("66.5"), run_id=run_id, step=1)
+    assert cancel_steps(guest, run_id, 1) == {"cancelled": 0}
+    assert desk.get(job_id, 0).status_code == 202
+    assert desk.cancel(job_id) == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"run_id": "r"},
+        {"up_to_step": 1},
+        {"run_id": "", "up_to_step": 1},
+        {"run_id": "r", "up_to_step": -1},
+        {"run_id": "r", "up_to_step": 1 << 63},
+        {"run_id": "r", "up_to_step": "1"},
+        {"run_id": "r", "up_to_step": None},
+        {"run_id": "r", "up_to_step": 1, "task_id": "t"},
+    ],
+)
+def test_steps_that_make_no_sense_are_not_cancelled(desk: Desk, body: dict[str, object]) -> None:
+    assert desk.http.post("/v1/jobs/cancel", json=body).status_code == 422
+
+
+def cancel_steps(desk: Desk, run_id: str, up_to_step: int) -> dict[str, int]:
+    body = {"run_id": run_id, "up_to_step": up_to_step}
+    response = desk.http.post("/v1/jobs/cancel", json=body)
+    assert response.status_code == 200, response.text
+    told: dict[str, int] = response.json()
+    return told
+
+
 def test_a_key_joins_its_job_running_or_ended(desk: Desk, run_id: str) -> None:
     code, key = "import time\ntime.sleep(1)\n", str(uuid.uuid4())
     first = desk.submit(code, run_id=run_id, idempotency_key=key)

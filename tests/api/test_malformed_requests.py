@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import httpx
 
 POSTS = ["/score", "/v1/score", "/v1/jobs", "/v1/jobs/wait", "/v1/batches", "/score/batch"]
-POSTS += ["/v1/score/batch", "/v1/prompts"]
+POSTS += ["/v1/score/batch", "/v1/prompts", "/v1/jobs/cancel"]
 GETS = ["/v1/jobs/{}", "/v1/batches/{}", "/v1/solutions/{}", "/v1/tasks/{}"]
 BODIES = {
     "not JSON": b"task_id=1",
@@ -44,7 +44,7 @@ _values = st.recursive(
 _names = [
     *("task_id", "completion", "code", "run_id", "step", "sample_id", "idempotency_key"),
     *("parent_id", "prompt_kind", "priority", "wall_seconds", "wait_seconds", "items", "job_ids"),
-    *("min_complete", "rest", "n", "improve_fraction", "strategy", "seed", "budget"),
+    *("min_complete", "rest", "n", "improve_fraction", "strategy", "seed", "budget", "up_to_step"),
 ]
 _bodies = st.dictionaries(st.sampled_from(_names) | st.text(max_size=9), _values, max_size=6)
 

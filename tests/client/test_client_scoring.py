@@ -123,6 +123,24 @@ async def test_a_newcomer_does_not_wait_for_polls_that_are_open(
     assert isinstance(caught.value, SampleLostError)
 
 
+async def test_steps_that_are_not_wanted_any_more_lose_their_samples_at_once(
+    trainer: AsyncRewardClient, desk: Desk, run_id: str
+) -> None:
+    calls = [
+        asyncio.create_task(trainer.score(TASK, code=nap(f"69.{n}"), run_id=run_id, step=n))
+        for n in (1, 2)
+    ]
+    for n in (1, 2):
+        await asyncio.to_thread(desk.wait_for_program, f"69.{n}")
+    assert await trainer.cancel_run(run_id, up_to_step=1) == 1
+    with pytest.raises(JobCancelledError):
+        await calls[0]
+    assert not calls[1].done()
+    assert await trainer.cancel_run(run_id, up_to_step=2) == 1
+    with pytest.raises(JobCancelledError):
+        await calls[1]
+
+
 async def test_nothing_of_a_client_runs_when_nothing_is_outstanding(
     trainer: AsyncRewardClient,
 ) -> None:

@@ -98,6 +98,14 @@ def test_closing_ends_the_waiting_of_other_threads(url: str, desk: Desk, run_id:
     assert desk.cancel(desk.submit(nap("74.5"), idempotency_key=run_id)) == "cancelled"
 
 
+def test_steps_and_prompts_are_asked_for_without_await(plain: RewardClient, run_id: str) -> None:
+    assert plain.cancel_run(run_id, up_to_step=7, deadline_seconds=60) == 0
+    found = plain.prompts(TASK, run_id=run_id, improve_fraction=0, deadline_seconds=60)
+    assert [one["kind"] for one in found["prompts"]] == ["scratch"]
+    with pytest.raises(DeadlineExceededError):
+        plain.prompts(TASK, deadline_seconds=1e-9)
+
+
 def test_a_forked_process_scores_with_a_thread_of_its_own(plain: RewardClient) -> None:
     before = plain.score(TASK, code=BROKEN)
     assert in_a_fork(lambda: plain.score(TASK, code=BROKEN).solution_id != before.solution_id)

@@ -220,3 +220,35 @@ async def test_a_connection_that_the_server_closed_is_replaced(
     await asyncio.sleep(0.1)
     await other.ping()
     await engine.dispose()
+
+
+async def test_steps_are_cancelled_together_whatever_state_their_jobs_are_in(
+    store: Store, engine: AsyncEngine
+) -> None:
+    async def add(step: int | None, run_id: str = "r", client: str = "a") -> UUID:
+        submission = replace(SUBMISSION, run_id=run_id, step=step)
+        return (await store.accept(Order(submission, "digest", client=client))).job_id
+
+    ended = await add(1)
+    await store.cancel(ended)
+    lent = await add(2)
+    await Queue(engine).claim(CLAIM, 1, ["spaceship"])
+    waits = await add(3)
+    others = [await add(4), await add(None), await add(1, run_id="s"), await add(1, client="b")]
+    assert set(await store.cancel_steps("r", 3, "a")) == {lent, waits}
+    states = [job.state for job_id in others if (job := await store.job(job_id))]
+    assert states == [JobState.QUEUED] * 4
+    with pytest.raises(InfrastructureError) as caught:
+        await store.record(lent, 1, verdict())
+    assert caught.value.kind is ErrorKind.CANCELLED
+
+
+async def test_steps_that_are_just_being_lent_are_cancelled_too(
+    store: Store, engine: AsyncEngine
+) -> None:
+    submission = replace(SUBMISSION, run_id="r", step=1)
+    jobs = [(await store.accept(Order(submission, "digest"))).job_id for _ in range(40)]
+    claims = [Queue(engine).claim(CLAIM, 5, ["spaceship"]) for _ in range(4)]
+    cancelled, *_ = await asyncio.gather(store.cancel_steps("r", 1, ""), *claims)
+    assert sorted(cancelled) == sorted(jobs)
+    assert await Queue(engine).claim(CLAIM, 5, ["spaceship"]) == []
