@@ -14,7 +14,7 @@ import json
 import re
 import warnings
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +98,7 @@ def read_overrides(words: list[str]) -> Tree:
 
 def compose_run(asked: Mapping[str, Any]) -> Composed:
     """Compose veRL's configuration with what is asked for and check all of it."""
-    base = _plain(_compose([]), resolve=False)
+    base = known_tree()
     unknown = list(find_unknown(base, asked))
     findings = [*unknown, *find_dead(asked)]
     wrong = {finding.key for finding in unknown}
@@ -117,6 +117,12 @@ def compose_run(asked: Mapping[str, Any]) -> Composed:
     if not misfits:  # otherwise veRL would only say the same in other words
         findings += _validate(config)
     return Composed(tree, tuple(overrides), tuple(findings))
+
+
+@cache
+def known_tree() -> Tree:
+    """Return veRL's own configuration, before anything is asked for."""
+    return _plain(_compose([]), resolve=False)
 
 
 def say(key: str, value: object, *, is_new: bool) -> str:
