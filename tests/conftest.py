@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,8 @@ SANDBOXES = tuple(os.environ.pop("REWARD_SERVER_TEST_SANDBOXES", "zygote,bubblew
 # A vLLM that `.ci/lm` started, and its process group; without one tests/lm is not part of the run.
 LM_URL = os.environ.pop("REWARD_SERVER_TEST_LM_URL", None)
 LM_PID = int(os.environ.pop("REWARD_SERVER_TEST_LM_PID", "0"))
-collect_ignore = [] if LM_URL else ["lm"]
+# veRL is in an environment of its own, whose pytest `make test-verl` uses.
+collect_ignore = [*([] if LM_URL else ["lm"]), *([] if find_spec("verl") else ["verl"])]
 IMAGE = "reward-server-cpu"
 if not set(SANDBOXES) <= {"bubblewrap", "zygote", "docker"}:
     message = f"REWARD_SERVER_TEST_SANDBOXES names an unknown sandbox: {SANDBOXES}"
@@ -125,8 +127,9 @@ def start_server(
     extra: Mapping[str, str] | None = None,
     sandbox: Mapping[str, str] = SANDBOX,
     *options: str,
+    port: int | None = None,
 ) -> tuple[subprocess.Popen[bytes], str]:
-    port = free_port()
+    port = port or free_port()
     words = ["serve", "--port", str(port), "--data-dir", str(data_dir), *options]
     process = start_process(words, log, {**sandbox, **(extra or {})})
     url = f"http://127.0.0.1:{port}"
