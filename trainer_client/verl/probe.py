@@ -1,0 +1,41 @@
+"""What a process of the trainer finds in its environment, as one line of JSON.
+
+Run as `python -m trainer_client.verl.probe MODE` with the environment of a run: importing veRL
+loads what `VERL_USE_EXTERNAL_MODULES` names, and veRL hides what goes wrong there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import sys
+
+import torch
+import verl
+
+_PLUGIN = "trainer_client.verl.plugin"
+_WANTED = ("transfer_queue", "vllm", "flash_attn")
+
+
+def probe(mode: str) -> dict[str, object]:
+    """Return what is there, and what is wrong with the plug-in for this mode ("" if nothing)."""
+    return {
+        "verl": verl.__version__,
+        "torch": torch.__version__,
+        "gpus": torch.cuda.device_count(),
+        "plugin": _check_plugin(mode),
+        "missing": [name for name in _WANTED if importlib.util.find_spec(name) is None],
+    }
+
+
+def _check_plugin(mode: str) -> str:
+    try:
+        importlib.import_module(_PLUGIN).check_registered(mode)
+    except (ImportError, RuntimeError) as error:
+        return str(error)
+    return ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"\n{json.dumps(probe(sys.argv[1]))}\n")
