@@ -107,7 +107,7 @@ def test_the_first_preset_has_no_contradiction() -> None:
         ("reward.num_workers", 0),
         ("trainer.total_training_steps", 101),
         ("trainer.logger", ["console", "paper"]),
-        ("ray_kwargs.ray_init.runtime_env.env_vars.REWARD_CLIENT_API_KEY", "secret"),
+        ("ray_kwargs.ray_init.runtime_env.env_vars.REWARD_SERVER_API_KEY", "secret"),
         ("ray_kwargs.ray_init.runtime_env.env_vars.VERL_USE_EXTERNAL_MODULES", "other"),
     ],
 )
@@ -253,10 +253,10 @@ def test_kinds_of_values(value: object, expected: object, is_fit: bool) -> None:
 
 def test_a_command_carries_what_ray_s_processes_need(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VERL_USE_EXTERNAL_MODULES", "mine")
-    monkeypatch.setenv("REWARD_CLIENT_API_KEY", "the-secret-of-the-server")
+    monkeypatch.setenv("REWARD_SERVER_API_KEY", "the-secret-of-the-server")
     command = make_command(whole(), ("trainer.nnodes=1", "x='a b'"))
     assert command.additions["VERL_USE_EXTERNAL_MODULES"] == "mine,trainer_client.verl.plugin"
-    assert command.environment()["REWARD_CLIENT_API_KEY"] == "the-secret-of-the-server"
+    assert command.environment()["REWARD_SERVER_API_KEY"] == "the-secret-of-the-server"
     shown = "\n".join(command.show())
     assert "the-secret-of-the-server" not in shown
     assert shown.endswith("""'x='"'"'a b'"'"''""")

@@ -92,7 +92,7 @@ def test_a_wrong_key_is_a_problem_with_its_remedy(keyed_url: str, tmp_path: Path
     with RewardClient(keyed_url, "some-other-key-of-nobody", outage_seconds=0) as stranger:
         found = lines(check_server(Flight(tree(tmp_path), settings(keyed_url), stranger)))
     assert found["key"].state == "problem"
-    assert "REWARD_CLIENT_API_KEY" in found["key"].text
+    assert "REWARD_SERVER_API_KEY" in found["key"].text
     assert "task" not in found
 
 

@@ -1,14 +1,12 @@
-"""A reward server beside veRL: another process, of another environment."""
+"""A reward server beside veRL, with a folder of its own."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from tests.conftest import COMMAND, ROOT, free_port, wait_until
 
-ROOT = Path(__file__).parent.parent.parent
-COMMAND = ROOT / ".venv" / "bin" / "reward-server"
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 TASK = "spooky-author-identification"
 OTHER = "random-acts-of-pizza"
 COPY = (
@@ -53,13 +51,6 @@ class Served:
         return solution_id
 
 
-def wait_until(happens: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
 @contextmanager
 def serving(slots: int = 2) -> Iterator[Served]:
     """Serve two tasks from a folder of its own."""
@@ -69,9 +60,7 @@ def serving(slots: int = 2) -> Iterator[Served]:
         for task in (TASK, OTHER):
             words = ["tasks", "prepare", task, "--twin", "--data-dir", str(folder)]
             subprocess.run([COMMAND, *words], check=True, capture_output=True, cwd=ROOT)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         url = f"http://127.0.0.1:{port}"
         process = _start(folder, port, slots)
         with httpx.Client(base_url=url, timeout=60) as http:

@@ -14,12 +14,13 @@ import ray
 import torch
 import transfer_queue as tq
 from omegaconf import OmegaConf
-from served import TASK, Served, serving, wait_until
 from tensordict import NonTensorStack, TensorDict
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.rl_dataset import collate_fn
 
+from tests.conftest import wait_until
+from tests.verl.served import TASK, Served, serving
 from trainer_client import RewardClient, SampleLostError
 from trainer_client.verl.buffer import CANCELLED, CancellingReplayBuffer
 from trainer_client.verl.dataset import _row

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from omegaconf import OmegaConf
-from served import OTHER, ROOT, TASK, Served, serving
 from torchdata.stateful_dataloader import StatefulDataLoader
 from transformers import PreTrainedTokenizerFast
 from verl.trainer.ppo.utils import create_rl_dataset, create_rl_sampler
 from verl.utils.dataset.rl_dataset import collate_fn
 from verl.utils.skip import SkipManager
 
+from tests.conftest import ROOT
 from tests.prompts.bpe import TEMPLATE, train
+from tests.verl.served import OTHER, TASK, Served, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -202,7 +202,7 @@ def test_a_missing_task_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_key_is_not_in_what_is_logged(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("REWARD_CLIENT_API_KEY", "a-secret-of-the-server")
+    monkeypatch.setenv("REWARD_SERVER_API_KEY", "a-secret-of-the-server")
     code, shown = run(capsys, "--dry-run")
     assert code == 0
     assert "a-secret-of-the-server" not in shown

@@ -56,7 +56,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return WRONG
     command = make_command(composed.tree, composed.overrides)
     if given.dry_run:
-        _say("\nThe command, with REWARD_CLIENT_API_KEY in the environment if the server wants it:")
+        _say("\nThe command, with REWARD_SERVER_API_KEY in the environment if the server wants it:")
         _say("\n".join(command.show()))
         return 0
     if not _look_around(composed.tree, command, is_fresh=given.fresh):

@@ -200,7 +200,7 @@ def _check_cluster(tree: Tree, environment: Mapping[str, str]) -> Iterator[Findi
     if address:
         text = (
             f"a Ray cluster that runs already ({address}) does not get this environment: start it "
-            "with REWARD_CLIENT_API_KEY set, and this package installed, on every node"
+            "with REWARD_SERVER_API_KEY set, and this package installed, on every node"
         )
         yield Finding("ray_kwargs.ray_init.address", text, "hint")
 

@@ -185,7 +185,7 @@ def _check_tasks(flight: Flight, slots: int | None) -> Iterator[Check]:
     try:
         known = {task["id"]: task for task in flight.client.get("/v1/tasks")["tasks"]}
     except RequestRefusedError as error:
-        text = f"{error}; set REWARD_CLIENT_API_KEY to a key of the server"
+        text = f"{error}; set REWARD_SERVER_API_KEY to a key of the server"
         yield Check("key", "problem", text)
         return
     yield Check("key", "ok", "accepted")

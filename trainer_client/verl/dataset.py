@@ -92,9 +92,7 @@ class TaskDataset(Dataset):
         if not all(0 <= index < self._rows for index in indices):
             raise IndexError(indices)
         prompts = self._draw(indices) if self._is_training else self._from_scratch(indices)
-        return [
-            _row(index, self._task_of(index), prompts[place]) for place, index in enumerate(indices)
-        ]
+        return [self._row(index, prompts[place]) for place, index in enumerate(indices)]
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs to draw as this one would have."""
@@ -121,6 +119,26 @@ class TaskDataset(Dataset):
     def _task_of(self, index: int) -> str:
         return self._tasks[index % len(self._tasks)]
 
+    def _row(self, index: int, prompt: Prompt) -> dict[str, Any]:
+        task_id = self._task_of(index)
+        parent_id = None if prompt.parent_id is None else str(prompt.parent_id)
+        return {
+            "raw_prompt": prompt.chat(),
+            "data_source": task_id,
+            "reward_model": {"style": "rule", "ground_truth": ""},
+            "extra_info": {
+                "index": index,
+                "task_id": task_id,
+                "is_validation": not self._is_training,
+                "prompt_kind": prompt.kind,
+                "parent_id": parent_id,
+            },
+            "index": index,
+            "tools_kwargs": {},
+            "interaction_kwargs": {},
+            "dummy_tensor": torch.tensor([0], dtype=torch.uint8),
+        }
+
     def _from_scratch(self, indices: Sequence[int]) -> list[Prompt]:
         return [self._prompts.scratch(self._task_of(index)) for index in indices]
 
@@ -146,25 +164,6 @@ class TaskDataset(Dataset):
         seed = (self._seed << 32) | (self._rows_drawn % (1 << 30)) << 2
         self._rows_drawn += count
         return seed
-
-
-def _row(index: int, task_id: str, prompt: Prompt) -> dict[str, Any]:
-    parent_id = None if prompt.parent_id is None else str(prompt.parent_id)
-    return {
-        "raw_prompt": prompt.chat(),
-        "data_source": task_id,
-        "reward_model": {"style": "rule", "ground_truth": ""},
-        "extra_info": {
-            "index": index,
-            "task_id": task_id,
-            "prompt_kind": prompt.kind,
-            "parent_id": parent_id,
-        },
-        "index": index,
-        "tools_kwargs": {},
-        "interaction_kwargs": {},
-        "dummy_tensor": torch.tensor([0], dtype=torch.uint8),
-    }
 
 
 def _present_step() -> int | None:

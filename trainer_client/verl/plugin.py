@@ -37,6 +37,7 @@ else:
     _Trainer = object  # a mixin: which trainer it extends is said below
 
 _PROBE_SECONDS = 30.0
+_ASK_SECONDS = 5.0
 LOGGED = (
     "valid",
     "medal",
@@ -97,10 +98,10 @@ class DurationAware(_Trainer):
         if self._run is None or time.monotonic() - self._probed_at < _PROBE_SECONDS:
             return
         self._probed_at = time.monotonic()
-        with self._run.client(deadline_seconds=5.0) as client:
+        with self._run.client() as client:
             for task_id in self._run.tasks:
                 try:
-                    client.get(f"/v1/tasks/{task_id}")
+                    client.prompts(task_id, deadline_seconds=_ASK_SECONDS, improve_fraction=0.0)
                 except RequestRefusedError:
                     raise
                 except RewardServerError as error:

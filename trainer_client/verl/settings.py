@@ -118,13 +118,9 @@ class RunSettings(_Node):
         """Return a client for one event loop; a sample that is given up ends its job, too."""
         return AsyncRewardClient(self.url, os.environ.get(API_KEY), **self._options())
 
-    def client(self, *, deadline_seconds: float) -> RewardClient:
-        """Return a client for any thread, for what a trainer cannot wait long for."""
-        options: OptionFields = {
-            "deadline_seconds": deadline_seconds,
-            "outage_seconds": min(deadline_seconds, self.outage_seconds),
-        }
-        return RewardClient(self.url, os.environ.get(API_KEY), **options)
+    def client(self) -> RewardClient:
+        """Return a client for any thread."""
+        return RewardClient(self.url, os.environ.get(API_KEY), **self._options())
 
     def _options(self) -> OptionFields:
         return {
