@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from trainer_client.launch import presets, table3
 from trainer_client.launch.__main__ import compose, main
+from trainer_client.launch.preflight import check_environment
 from trainer_client.launch.presets import Wishes
 from trainer_client.verl import configuration
 from trainer_client.verl.configuration import compose_run, read_overrides, read_preset, say
@@ -206,3 +208,20 @@ def test_the_key_is_not_in_what_is_logged(
     code, shown = run(capsys, "--dry-run")
     assert code == 0
     assert "a-secret-of-the-server" not in shown
+
+
+def test_a_plug_in_that_veRL_did_not_load_is_not_active() -> None:  # noqa: N802
+    found = {"VERL_USE_EXTERNAL_MODULES": "json", "PYTHONPATH": ":".join(sys.path)}
+    composed = compose(Wishes(preset="cpu", tasks=(TASK,)))
+    checks = {check.name: check for check in check_environment(composed.tree, found)}
+    assert checks["veRL"].state == "ok"
+    assert checks["plug-in"].state == "problem"
+    assert "veRL did not load it" in checks["plug-in"].text
+
+
+@pytest.mark.parametrize("mode", ["sync", "colocate_async"])
+def test_a_preset_may_be_changed_to_grpo_and_to_no_weighing(mode: str) -> None:
+    words = ["algorithm.adv_estimator=grpo", "actor_rollout_ref.rollout.n=2"]
+    words += ["reward_server.durations.enabled=false", "trainer.default_local_dir=/elsewhere"]
+    words += ["ray_kwargs.ray_init.runtime_env.env_vars.VERL_USE_EXTERNAL_MODULES='a,b'"]
+    assert errors(*words, preset="cpu", mode=mode, steps=5) == []

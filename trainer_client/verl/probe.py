@@ -6,7 +6,6 @@ loads what `VERL_USE_EXTERNAL_MODULES` names, and veRL hides what goes wrong the
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import json
 import sys
@@ -30,9 +29,13 @@ def probe(mode: str) -> dict[str, object]:
 
 
 def _check_plugin(mode: str) -> str:
+    """Return what is wrong; importing the plug-in here would mend it, in this process alone."""
+    plugin = sys.modules.get(_PLUGIN)
+    if plugin is None:
+        return f"veRL did not load it: VERL_USE_EXTERNAL_MODULES must name {_PLUGIN}"
     try:
-        importlib.import_module(_PLUGIN).check_registered(mode)
-    except (ImportError, RuntimeError) as error:
+        plugin.check_registered(mode)
+    except RuntimeError as error:
         return str(error)
     return ""
 
