@@ -23,7 +23,7 @@ from tests.conftest import wait_until
 from tests.verl.served import TASK, Served, serving
 from trainer_client import RewardClient, SampleLostError
 from trainer_client.verl.buffer import CANCELLED, CancellingReplayBuffer
-from trainer_client.verl.dataset import _row
+from trainer_client.verl.dataset import make_row
 from trainer_client.verl.patience import Patience
 from trainer_client.verl.prompting import Prompt
 
@@ -284,7 +284,9 @@ def test_rows_arrive_in_the_reward_manager_as_they_were_made() -> None:
         Prompt.model_validate({"kind": "improve", "messages": chat, "parent_id": parent_id}),
         Prompt.model_validate({"kind": "scratch", "messages": chat[1:], "parent_id": None}),
     ]
-    rows = collate_fn([_row(place, TASK, prompt) for place, prompt in enumerate(prompts)])
+    rows = collate_fn(
+        [make_row(place, TASK, prompt, is_training=True) for place, prompt in enumerate(prompts)]
+    )
     rows["uid"] = np.array(["a", "b"], dtype=object)
     tq.kv_batch_put(
         keys=["a", "b"],

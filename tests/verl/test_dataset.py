@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
-import sys
 import uuid
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,19 +13,21 @@ from omegaconf import OmegaConf
 from torchdata.stateful_dataloader import StatefulDataLoader
 from transformers import PreTrainedTokenizerFast
 from verl.trainer.ppo.utils import create_rl_dataset, create_rl_sampler
+from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.dataset.rl_dataset import collate_fn
 from verl.utils.skip import SkipManager
 
 from tests.conftest import ROOT
 from tests.prompts.bpe import TEMPLATE, train
 from tests.verl.served import OTHER, TASK, Served, serving
+from trainer_client.verl.plugin import DurationAwareSync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 Untyped = Any  # as is all of veRL
-PLUGIN = "trainer_client.verl.plugin"
 MOST = 700
 BATCH = 16
 
@@ -262,19 +262,16 @@ def test_durations_want_their_trainer(
     tokenizer: PreTrainedTokenizerFast,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[str] = []
     root = config(served.url, "r", durations={"enabled": True})
-    monkeypatch.delitem(sys.modules, PLUGIN, raising=False)
+    monkeypatch.setitem(TRAINER_REGISTRY, "sync", PPOTrainerSync)
+    monkeypatch.setitem(TRAINER_REGISTRY, "colocate_async", PPOTrainerSync)
     with pytest.raises(RuntimeError, match="VERL_USE_EXTERNAL_MODULES"):
         made(root, tokenizer)
-    plugin = ModuleType(PLUGIN)
-    plugin.check_registered = asked.append  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, PLUGIN, plugin)
+    monkeypatch.setitem(TRAINER_REGISTRY, "sync", DurationAwareSync)
     made(root, tokenizer)
-    assert asked == ["sync"]
     del root.trainer
-    made(root, tokenizer)
-    assert asked == ["sync", "sync", "colocate_async"]
+    with pytest.raises(RuntimeError, match="colocate_async"):
+        made(root, tokenizer)
 
 
 async def test_there_is_nothing_to_see(served: Served, tokenizer: PreTrainedTokenizerFast) -> None:

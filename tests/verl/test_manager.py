@@ -13,17 +13,25 @@ from omegaconf import OmegaConf
 from tensordict import TensorDict
 from transformers import AutoTokenizer
 from verl import DataProto
+from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
 from tests.verl.conftest import BOOK
 from tests.verl.training import TASK
 from trainer_client import AsyncRewardClient, InfrastructureError
+from trainer_client.verl import plugin
 from trainer_client.verl.manager import RewardServerManager
-from trainer_client.verl.plugin import check_registered
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import RunningServer
+
+
+@pytest.fixture(autouse=True)
+def weighing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be a process in which veRL has loaded the plug-in."""
+    monkeypatch.setitem(TRAINER_REGISTRY, "sync", plugin.DurationAwareSync)
 
 
 def configuration(url: str, mode: str = "sync", **more: object) -> Any:
@@ -98,11 +106,12 @@ async def test_what_the_infrastructure_lost_is_raised(tokenizer: Any) -> None:
 
 
 def test_a_trainer_that_would_not_weigh_is_refused_at_the_start(
-    arena: RunningServer, tokenizer: Any
+    arena: RunningServer, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check_registered("sync")
-    check_registered("colocate_async")
-    with pytest.raises(RuntimeError, match="does not weigh gradients"):
-        RewardServerManager(configuration(arena.url, "separate_async"), tokenizer)
-    unweighed = configuration(arena.url, "separate_async", durations={"enabled": False})
-    RewardServerManager(unweighed, tokenizer)
+    RewardServerManager(configuration(arena.url), tokenizer)
+    monkeypatch.setitem(TRAINER_REGISTRY, "sync", PPOTrainerSync)
+    for mode in ("sync", "separate_async"):
+        with pytest.raises(RuntimeError, match="does not weigh gradients"):
+            RewardServerManager(configuration(arena.url, mode), tokenizer)
+        unweighed = configuration(arena.url, mode, durations={"enabled": False})
+        RewardServerManager(unweighed, tokenizer)

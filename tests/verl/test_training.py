@@ -77,7 +77,7 @@ def test_prompts_to_improve_name_parents_that_the_store_has(
         parent = asked.get(f"/v1/solutions/{row['extra_info']['parent_id']}").json()
         assert (parent["task_id"], parent["run_id"], parent["valid"]) == (TASK, "sync-gae", True)
         child = asked.get(f"/v1/solutions/{row['info']['solution_id']}").json()
-        assert child["parent_id"] == parent["id"]
+        assert child["parent_id"] == row["extra_info"]["parent_id"]
 
 
 def test_what_is_logged_reaches_the_console_and_tensorboard(sync_gae: Run) -> None:

@@ -10,7 +10,6 @@ what the run did in the step before, those of validation are all from scratch.
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from verl.utils.skip import SkipManager
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 
 from trainer_client.verl.prompting import PromptSource, Wish
+from trainer_client.verl.registration import check_registered
 from trainer_client.verl.settings import NODE, RunSettings
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from trainer_client.verl.prompting import Messages, Prompt
 
 TRAINING, VALIDATION = "train", "validation"
-_PLUGIN = "trainer_client.verl.plugin"
 _MODES = ("sync", "colocate_async")
 _MOST_AT_ONCE = 1024
 
@@ -92,7 +91,10 @@ class TaskDataset(Dataset):
         if not all(0 <= index < self._rows for index in indices):
             raise IndexError(indices)
         prompts = self._draw(indices) if self._is_training else self._from_scratch(indices)
-        return [self._row(index, prompts[place]) for place, index in enumerate(indices)]
+        return [
+            make_row(index, self._task_of(index), prompts[place], is_training=self._is_training)
+            for place, index in enumerate(indices)
+        ]
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs to draw as this one would have."""
@@ -119,26 +121,6 @@ class TaskDataset(Dataset):
     def _task_of(self, index: int) -> str:
         return self._tasks[index % len(self._tasks)]
 
-    def _row(self, index: int, prompt: Prompt) -> dict[str, Any]:
-        task_id = self._task_of(index)
-        parent_id = None if prompt.parent_id is None else str(prompt.parent_id)
-        return {
-            "raw_prompt": prompt.chat(),
-            "data_source": task_id,
-            "reward_model": {"style": "rule", "ground_truth": ""},
-            "extra_info": {
-                "index": index,
-                "task_id": task_id,
-                "is_validation": not self._is_training,
-                "prompt_kind": prompt.kind,
-                "parent_id": parent_id,
-            },
-            "index": index,
-            "tools_kwargs": {},
-            "interaction_kwargs": {},
-            "dummy_tensor": torch.tensor([0], dtype=torch.uint8),
-        }
-
     def _from_scratch(self, indices: Sequence[int]) -> list[Prompt]:
         return [self._prompts.scratch(self._task_of(index)) for index in indices]
 
@@ -164,6 +146,27 @@ class TaskDataset(Dataset):
         seed = (self._seed << 32) | (self._rows_drawn % (1 << 30)) << 2
         self._rows_drawn += count
         return seed
+
+
+def make_row(index: int, task_id: str, prompt: Prompt, *, is_training: bool) -> dict[str, Any]:
+    """Return a row as veRL wants it; `extra_info` goes to the reward manager as it is."""
+    parent_id = None if prompt.parent_id is None else str(prompt.parent_id)
+    return {
+        "raw_prompt": prompt.chat(),
+        "data_source": task_id,
+        "reward_model": {"style": "rule", "ground_truth": ""},
+        "extra_info": {
+            "index": index,
+            "task_id": task_id,
+            "is_validation": not is_training,
+            "prompt_kind": prompt.kind,
+            "parent_id": parent_id,
+        },
+        "index": index,
+        "tools_kwargs": {},
+        "interaction_kwargs": {},
+        "dummy_tensor": torch.tensor([0], dtype=torch.uint8),
+    }
 
 
 def _present_step() -> int | None:
@@ -208,16 +211,10 @@ def _refuse_workers(config: Any) -> None:  # noqa: ANN401
 def _check_plugin(config: Any) -> None:  # noqa: ANN401
     """See to it that the trainer of this process weighs durations.
 
-    To import the plug-in here would be too late: the trainer has been chosen.
-
     Raises:
         RuntimeError: it does not.
     """
-    plugin = sys.modules.get(_PLUGIN)
-    if plugin is None:
-        message = f"durations are to be weighed, but VERL_USE_EXTERNAL_MODULES lacks {_PLUGIN}"
-        raise RuntimeError(message)
     root = config._get_root()  # noqa: SLF001 - the only way up from config.data
     mode = root.trainer.v1.trainer_mode if "trainer" in root else None
     for one in _MODES if mode is None else (mode,):
-        plugin.check_registered(one)
+        check_registered(one)

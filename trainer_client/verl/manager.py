@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
-from trainer_client.verl.plugin import check_registered
+from trainer_client.verl.registration import check_registered
 from trainer_client.verl.scoring import Sample, measure, parent_of, score
 from trainer_client.verl.settings import NODE, RunSettings
 

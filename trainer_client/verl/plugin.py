@@ -54,6 +54,8 @@ logger = logging.getLogger(__name__)
 class DurationAware(_Trainer):
     """What is added to a trainer of veRL's."""
 
+    weighs_durations = True
+
     def __init__(self, config: DictConfig) -> None:
         node = config.get(NODE)
         self._run = RunSettings.read(node) if node else None
@@ -119,22 +121,6 @@ class DurationAwareColocateAsync(DurationAware, PPOTrainerColocateAsync):
 
 TRAINER_REGISTRY["sync"] = DurationAwareSync
 TRAINER_REGISTRY["colocate_async"] = DurationAwareColocateAsync
-
-
-def check_registered(trainer_mode: str) -> None:
-    """See to it that the trainer of this mode weighs by durations.
-
-    Raises:
-        RuntimeError: when it would train without.
-    """
-    trainer = TRAINER_REGISTRY.get(trainer_mode)
-    if trainer is None or not issubclass(trainer, DurationAware):
-        message = (
-            f"the trainer {trainer_mode!r} does not weigh gradients by durations: use sync or "
-            f"colocate_async, and VERL_USE_EXTERNAL_MODULES={__name__} in all of veRL's processes "
-            f"(or {NODE}.durations.enabled=false)"
-        )
-        raise RuntimeError(message)
 
 
 def _summary(run: RunSettings) -> str:

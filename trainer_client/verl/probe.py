@@ -13,7 +13,8 @@ import sys
 import torch
 import verl
 
-_PLUGIN = "trainer_client.verl.plugin"
+from trainer_client.verl.registration import check_registered
+
 _WANTED = ("transfer_queue", "vllm", "flash_attn")
 
 
@@ -29,12 +30,8 @@ def probe(mode: str) -> dict[str, object]:
 
 
 def _check_plugin(mode: str) -> str:
-    """Return what is wrong; importing the plug-in here would mend it, in this process alone."""
-    plugin = sys.modules.get(_PLUGIN)
-    if plugin is None:
-        return f"veRL did not load it: VERL_USE_EXTERNAL_MODULES must name {_PLUGIN}"
     try:
-        plugin.check_registered(mode)
+        check_registered(mode)
     except RuntimeError as error:
         return str(error)
     return ""
