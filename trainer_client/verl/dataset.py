@@ -169,7 +169,7 @@ def _row(index: int, task_id: str, prompt: Prompt) -> dict[str, Any]:
 
 def _present_step() -> int | None:
     """Return the step of the trainer in this process; it says so for its own caches."""
-    step = int(SkipManager.step)
+    step = int(getattr(SkipManager, "step", 0))
     return step if step > 0 else None
 
 
