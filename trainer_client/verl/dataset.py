@@ -171,7 +171,7 @@ def make_row(index: int, task_id: str, prompt: Prompt, *, is_training: bool) -> 
 
 def _present_step() -> int | None:
     """Return the step of the trainer in this process; it says so for its own caches."""
-    step = int(SkipManager.step)
+    step = int(getattr(SkipManager, "step", 0))
     return step if step > 0 else None
 
 
