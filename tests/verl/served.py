@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,6 +81,7 @@ def serving(slots: int = 2) -> Iterator[Served]:
             finally:
                 process.terminate()
                 process.wait(60)
+                _end_postgres(folder)
         shutil.rmtree(folder / "postgres", ignore_errors=True)
 
 
@@ -98,6 +99,14 @@ def _start(folder: Path, port: int, slots: int) -> subprocess.Popen[bytes]:
             stderr=log,
             cwd=ROOT,
         )
+
+
+def _end_postgres(folder: Path) -> None:
+    """End the database of a server that was killed; of another it has ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        pid = int((folder / "postgres/data/postmaster.pid").read_text().splitlines()[0])
+        os.kill(pid, signal.SIGQUIT)
+        wait_until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def _is_ready(http: httpx.Client) -> bool:
