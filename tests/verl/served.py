@@ -1,22 +1,21 @@
-"""A reward server beside veRL, with a folder of its own."""
+"""A reward server beside veRL, with a database of its own, that may be killed."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import subprocess
-import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from tests.conftest import COMMAND, ROOT, free_port, wait_until
+from tests.conftest import start_server, stop_server, wait_until
+from tests.desk import own_folder
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
 
 TASK = "spooky-author-identification"
@@ -52,45 +51,22 @@ class Served:
 
 
 @contextmanager
-def serving(slots: int = 2) -> Iterator[Served]:
-    """Serve two tasks from a folder of its own."""
-    with tempfile.TemporaryDirectory(prefix="reward-server-verl-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        for task in (TASK, OTHER):
-            words = ["tasks", "prepare", task, "--twin", "--data-dir", str(folder)]
-            subprocess.run([COMMAND, *words], check=True, capture_output=True, cwd=ROOT)
-        port = free_port()
-        url = f"http://127.0.0.1:{port}"
-        process = _start(folder, port, slots)
+def serving(data_dir: Path, slots: int = 2) -> Iterator[Served]:
+    """Serve with so many slots."""
+    settings = {"REWARD_SERVER_SANDBOX__SLOTS": str(slots), "REWARD_SERVER_JOBS__AHEAD": "0"}
+    with own_folder(data_dir) as folder:
+        process, url = start_server(folder, folder / "log", settings)
         with httpx.Client(base_url=url, timeout=60) as http:
             try:
-                wait_until(lambda: _is_ready(http), 120)
                 yield Served(url, process, http)
             finally:
-                process.terminate()
-                process.wait(60)
-        shutil.rmtree(folder / "postgres", ignore_errors=True)
+                stop_server(process)
+                _end_postgres(folder)
 
 
-def _start(folder: Path, port: int, slots: int) -> subprocess.Popen[bytes]:
-    settings = {
-        "REWARD_SERVER_SANDBOX__ENVIRONMENT": str(ROOT / ".venv-sandbox"),
-        "REWARD_SERVER_SANDBOX__SLOTS": str(slots),
-        "REWARD_SERVER_JOBS__AHEAD": "0",
-    }
-    with (folder / "log").open("ab") as log:
-        return subprocess.Popen(
-            [COMMAND, "serve", "--port", str(port), "--data-dir", str(folder)],
-            env={**os.environ, **settings},
-            stdout=log,
-            stderr=log,
-            cwd=ROOT,
-        )
-
-
-def _is_ready(http: httpx.Client) -> bool:
-    try:
-        return http.get("/readyz").status_code == 200
-    except httpx.TransportError:
-        return False
+def _end_postgres(folder: Path) -> None:
+    """End the database of a server that was killed; of another it has ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        pid = int((folder / "postgres/data/postmaster.pid").read_text().splitlines()[0])
+        os.kill(pid, signal.SIGQUIT)
+        wait_until(lambda: not Path(f"/proc/{pid}").exists())

@@ -29,6 +29,7 @@ from trainer_client.verl.prompting import Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 Untyped = Any  # as is all of veRL
 BATCH = 2
@@ -38,8 +39,8 @@ sessions: list[threading.Thread] = []
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with serving(slots=6) as served:
+def served(data_dir: Path) -> Iterator[Served]:
+    with serving(data_dir, slots=6) as served:
         yield served
 
 

@@ -33,8 +33,8 @@ BATCH = 16
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with serving() as served:
+def served(data_dir: Path) -> Iterator[Served]:
+    with serving(data_dir) as served:
         yield served
 
 
