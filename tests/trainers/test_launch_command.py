@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from trainer_client.launch import presets, table3
-from trainer_client.launch.__main__ import _parser, _wishes, main
+from trainer_client.launch.__main__ import main, read_wishes
 from trainer_client.launch.combinations import check_combinations
 from trainer_client.launch.presets import Wishes, layer, merge
 from trainer_client.launch.running import make_command
@@ -159,10 +159,9 @@ def test_a_value_of_the_wrong_kind_does_not_hide_the_rest() -> None:
 
 def test_options_change_a_preset() -> None:
     words = "--task a --task b --server http://s:1 --mode sync --loggers console,wandb --steps 300"
-    given = _parser().parse_args([*words.split(), "--set", "x.y=1", "z=2"])
-    wishes = _wishes(given)
+    wishes, _ = read_wishes(["a=0", *words.split(), "--set", "x.y=1", "z=2"])
     tree = merge(A100, layer(wishes, A100))
-    assert wishes.overrides == ("x.y=1", "z=2")
+    assert wishes.overrides == ("x.y=1", "a=0", "z=2")
     assert tree["reward_server"]["tasks"] == ["a", "b"]
     assert tree["reward_server"]["url"] == "http://s:1"
     assert tree["reward_server"]["run_id"] == "a+1-a100x8"

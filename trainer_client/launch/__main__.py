@@ -40,16 +40,15 @@ _PATIENCE_SECONDS = 60.0
 
 def main(words: Sequence[str] | None = None) -> int:
     """Start a run, or say why not; 2 is the answer to a configuration that cannot run."""
-    parser = _parser()
-    given = parser.parse_args(words)
+    wishes, given = read_wishes(words)
     try:
-        composed = compose(_wishes(given))
+        composed = compose(wishes)
     except ModuleNotFoundError as error:
-        parser.exit(WRONG, f"{error}: this is not the trainer's environment; see docs/verl.md\n")
+        return _refuse(f"{error}: this is not the trainer's environment; see docs/verl.md")
     except ValueError as error:
-        parser.exit(WRONG, f"{error}\n")
+        return _refuse(str(error))
     if given.dry_run and composed.tree:
-        _compare(composed.tree, _reasons(_wishes(given)))
+        _compare(composed.tree, _reasons(wishes))
     problems = _report(composed)
     if problems:
         _say(f"\n{len(problems)} problem{'s' * (len(problems) > 1)}; nothing was started")
@@ -105,9 +104,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _wishes(given: argparse.Namespace) -> Wishes:
+def read_wishes(words: Sequence[str] | None) -> tuple[Wishes, argparse.Namespace]:
+    """Return what the command line says about the run, and all that it says."""
+    given = _parser().parse_intermixed_args(words)
     model, critic = (_absolute(path) for path in (given.model, given.critic))
-    return Wishes(
+    wishes = Wishes(
         preset=given.preset,
         server=given.server,
         tasks=tuple(given.tasks),
@@ -120,6 +121,7 @@ def _wishes(given: argparse.Namespace) -> Wishes:
         is_fresh=given.fresh,
         overrides=(*given.sets, *given.overrides),
     )
+    return wishes, given
 
 
 def _absolute(path: str | None) -> str | None:
@@ -195,6 +197,11 @@ def _reasons(wishes: Wishes) -> dict[str, str]:
     options = presets.layer(wishes, configuration.read_preset(file))
     asked = presets.merge(options, configuration.read_overrides(list(wishes.overrides)))
     return {**configuration.read_reasons(file), **dict.fromkeys(flatten(asked), _ASKED)}
+
+
+def _refuse(reason: str) -> int:
+    sys.stderr.write(f"{reason}\n")
+    return WRONG
 
 
 def _say(text: str) -> None:
