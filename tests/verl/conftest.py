@@ -31,7 +31,9 @@ folder = "/workdir/{TASK}/prepared/public"
 train = pd.read_csv(f"{{folder}}/train.csv")
 sample = pd.read_csv(f"{{folder}}/sample_submission.csv")
 time.sleep({seconds})
+authors = ["EAP", "HPL", "MWS"]
 sample["EAP"] += {tilt}
+sample[authors] = sample[authors].div(sample[authors].sum(axis=1), axis=0)
 sample.to_csv("submission.csv", index=False)
 ```
 """

@@ -14,6 +14,7 @@ from typing import Any
 from verl.experimental.agent_loop import single_turn_agent_loop
 from verl.trainer.ppo.v1 import trainer_base
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
+from verl.workers.rollout.llm_server import LLMServerClient
 
 _numbers = itertools.count()
 _request: contextvars.ContextVar[str] = contextvars.ContextVar("request")
@@ -35,4 +36,5 @@ def _materialize_in_order(
 trainer_base.uuid = SimpleNamespace(uuid4=lambda: f"prompt-{next(_numbers):06}")
 single_turn_agent_loop.uuid4 = lambda: SimpleNamespace(hex=_request.get())
 single_turn_agent_loop.SingleTurnAgentLoop.run = _named_run
+LLMServerClient._vllm_request_id = lambda _self, request_id: request_id
 ReplayBuffer._materialize_batch = _materialize_in_order
