@@ -22,6 +22,8 @@ from reward_server.tasks.registry import Registry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from reward_server.tasks.manifest import Manifest
+
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).with_name("reward-server")
 START_SECONDS = 120.0
@@ -153,16 +155,28 @@ def stop_server(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """A data directory with a twin of every built-in task, and what was said of each."""
+
+    data_dir: Path
+    manifests: Mapping[str, Manifest]
+
+
 @pytest.fixture(scope="session")
-def data_dir() -> Iterator[Path]:
+def twins() -> Iterator[Twins]:
     # Not pytest's own folder: that is closed to the account Postgres runs as under root.
     with tempfile.TemporaryDirectory(prefix="reward-server-test-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        registry = Registry(folder)
-        for card in registry.cards():
-            prepare_task(registry.folder(card.id), folder)
-        yield folder
+        data_dir = Path(name)
+        data_dir.chmod(0o755)
+        registry = Registry(data_dir)
+        ids = [card.id for card in registry.cards()]
+        yield Twins(data_dir, {one: prepare_task(registry.folder(one), data_dir) for one in ids})
+
+
+@pytest.fixture(scope="session")
+def data_dir(twins: Twins) -> Path:
+    return twins.data_dir
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.conftest import Twins
+
 FOLDERS = find_folders()
 PIZZA, SPOOKY, NOMAD = (
     "random-acts-of-pizza",
@@ -224,9 +226,9 @@ def test_damage_is_found(tmp_path: Path, damage: object, problem: str) -> None:
 
 
 @pytest.mark.parametrize("task_id", FOLDERS)
-def test_the_sample_submissions_score_is_recorded(task_id: str, tmp_path: Path) -> None:
-    manifest = prepare_task(FOLDERS[task_id], tmp_path)
-    card, prepared = read_card(FOLDERS[task_id]), tmp_path / task_id / "prepared"
+def test_the_sample_submissions_score_is_recorded(task_id: str, twins: Twins) -> None:
+    manifest = twins.manifests[task_id]
+    card, prepared = read_card(FOLDERS[task_id]), twins.data_dir / task_id / "prepared"
     graded = grade_file(
         FOLDERS[task_id],
         prepared / "public" / card.sample_submission,
@@ -261,13 +263,10 @@ def test_a_fault_of_the_tasks_own_code_is_one_line_that_names_the_file(
 
 
 @pytest.mark.parametrize("task_id", FOLDERS)
-def test_the_files_with_known_sums_are_files_that_are_prepared(
-    task_id: str, tmp_path: Path
-) -> None:
+def test_the_files_with_known_sums_are_files_that_are_prepared(task_id: str, twins: Twins) -> None:
     sums = tomllib.loads(CHECKSUMS.read_text())
     assert len(sums) == 12
-    made = prepare_task(FOLDERS[task_id], tmp_path)
-    assert sums[task_id].keys() <= made.files.keys()
+    assert sums[task_id].keys() <= twins.manifests[task_id].files.keys()
 
 
 def test_raw_data_is_compared_with_mle_benchs_own(
@@ -298,6 +297,5 @@ def test_raw_data_is_compared_with_mle_benchs_own(
 
 
 @pytest.mark.parametrize("task_id", FOLDERS)
-def test_a_prepared_twin_passes_every_check(task_id: str, tmp_path: Path) -> None:
-    prepare_task(FOLDERS[task_id], tmp_path)
-    assert check_task(FOLDERS[task_id], tmp_path) == ()
+def test_a_prepared_twin_passes_every_check(task_id: str, twins: Twins) -> None:
+    assert check_task(FOLDERS[task_id], twins.data_dir) == ()
