@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from boxes import Bench
 
+pytestmark = pytest.mark.alone
 BUSY = (
     "import time\n"
     "end = time.process_time() + 1.5\n"
