@@ -25,7 +25,7 @@ serve: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## set up and serve on 127.0.0.1:
 	@exec $(RUN) serve --host $(HOST) --port $(PORT) --data-dir $(DATA_DIR)
 
 test: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## set up and run the tests (TESTS=tests/api for some)
-	@$(VENV)/bin/pytest $(TESTS)
+	@.ci/test $(TESTS)
 
 test-docker: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## test the docker sandbox with an engine of its own (root)
 	@.ci/docker

@@ -19,11 +19,6 @@ from reward_server.settings import PREFIX, Settings, load_settings
 from reward_server.tasks.base import Source, TwinSize
 from reward_server.tasks.batch import prepare_twins
 from reward_server.tasks.briefing.briefings import DEFAULT_BUDGET, MIN_BUDGET
-from reward_server.tasks.inspection import (
-    inspect_competition,
-    inspect_task,
-    refuse_competition,
-)
 from reward_server.tasks.manifest import Manifest, read_manifest
 from reward_server.tasks.preparation import find_unchanged, prepare_task
 from reward_server.tasks.registry import Refused
@@ -188,13 +183,16 @@ def check(
 
 
 def _inspect(settings: Settings, registry: Registry, task_id: str) -> Report:
+    # Every start of a server would pay for the statistics that only this command needs.
+    from reward_server.tasks import inspection  # noqa: PLC0415
+
     if registry.is_competition(task_id):
         found = registry.look_at(task_id)
-        return (
-            refuse_competition(found) if isinstance(found, Refused) else inspect_competition(found)
-        )
+        if isinstance(found, Refused):
+            return inspection.refuse_competition(found)
+        return inspection.inspect_competition(found)
     environment = getattr(settings.sandbox, "environment", None)
-    return inspect_task(registry.folder(task_id), settings.data_dir, environment)
+    return inspection.inspect_task(registry.folder(task_id), settings.data_dir, environment)
 
 
 @tasks_app.command()

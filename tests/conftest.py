@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -26,16 +28,17 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).with_name("reward-server")
 START_SECONDS = 120.0
-# Taken out of the environment, where a server would refuse it as an unknown setting.
-SANDBOXES = tuple(os.environ.pop("REWARD_SERVER_TEST_SANDBOXES", "zygote,bubblewrap").split(","))
+SANDBOXES = tuple(os.environ.get("TEST_SANDBOXES", "zygote,bubblewrap").split(","))
 # A vLLM that `.ci/lm` started, and its process group; without one tests/lm is not part of the run.
+# Taken out of the environment, where a server would refuse them as unknown settings.
 LM_URL = os.environ.pop("REWARD_SERVER_TEST_LM_URL", None)
 LM_PID = int(os.environ.pop("REWARD_SERVER_TEST_LM_PID", "0"))
 # veRL is in an environment of its own, whose pytest `make test-verl` uses.
 collect_ignore = [*([] if LM_URL else ["lm"]), *([] if find_spec("verl") else ["verl"])]
 IMAGE = "reward-server-cpu"
+TWINS = "TEST_TWINS_FOLDER"
 if not set(SANDBOXES) <= {"bubblewrap", "zygote", "docker"}:
-    message = f"REWARD_SERVER_TEST_SANDBOXES names an unknown sandbox: {SANDBOXES}"
+    message = f"TEST_SANDBOXES names an unknown sandbox: {SANDBOXES}"
     raise pytest.UsageError(message)
 
 
@@ -156,15 +159,32 @@ def stop_server(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Make a folder for all processes of this run, each of which finds it in its environment."""
+    if TWINS in os.environ:
+        return
+    # Not pytest's own folder: that is closed to the account Postgres runs as under root.
+    folder = Path(tempfile.mkdtemp(prefix="reward-server-twins-"))
+    folder.chmod(0o755)
+    os.environ[TWINS] = str(folder)
+    config.add_cleanup(lambda: shutil.rmtree(folder))
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Iterator[Path]:
-    # Not pytest's own folder: that is closed to the account Postgres runs as under root.
+    """Prepare a twin of every built-in task, unless a process beside this one has done so."""
+    shared = Path(os.environ[TWINS])
+    registry = Registry(shared)
+    with (shared / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for card in registry.cards():
+            if not (shared / card.id / "prepared").exists():
+                prepare_task(registry.folder(card.id), shared)
     with tempfile.TemporaryDirectory(prefix="reward-server-test-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        registry = Registry(folder)
         for card in registry.cards():
-            prepare_task(registry.folder(card.id), folder)
+            (folder / card.id).symlink_to(shared / card.id)
         yield folder
 
 

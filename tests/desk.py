@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 TASK = "spooky-author-identification"
 SLOTS = 2
 KEYS = {"team": "a-key-of-the-whole-team", "guest": "a-key-of-one-more-guest"}
+# For servers whose programs import nothing: they start in half the time.
+LEAN = {"REWARD_SERVER_SANDBOX__PRELOAD": "[]", "REWARD_SERVER_GRADE__PROCESSES": "1"}
 SETTINGS = {
+    **LEAN,
     "REWARD_SERVER_SANDBOX__SLOTS": str(SLOTS),
     "REWARD_SERVER_JOBS__AHEAD": "0",
     "REWARD_SERVER_CLIENTS": json.dumps(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from reward_server.tasks.steps import Report, Step
 
 _OURS = "reward_server."
+_GRADING = "reward_server.grade.scoring"  # imported late, and by every child
 _CLEARING_SECONDS = 30.0
 
 
@@ -53,7 +54,8 @@ def prepare_twins(
     """Prepare a twin of every task, and return those that failed."""
     context = multiprocessing.get_context("forkserver")
     # Each child runs the caller's main module again; what that imports is there already.
-    context.set_forkserver_preload([name for name in sys.modules if name.startswith(_OURS)])
+    ours = [name for name in sys.modules if name.startswith(_OURS)]
+    context.set_forkserver_preload([*ours, _GRADING])
     waiting = list(folders.items())
     working: list[_Worker] = []
     failures: list[Failure] = []

@@ -105,16 +105,21 @@ def building_in(home: Path, recipe: str) -> Iterator[Building]:
     """
     with _alone(home):
         path = home / NAME
-        state = _read_state(path)
-        if state is None or not _can_go_on(path, state, recipe):
-            state = State(recipe, seed=secrets.randbits(_SEED_BITS))
-            _discard(path)
-            path.mkdir(mode=0o700)
-            write_durably(path / _STATE, json.dumps(asdict(state)))
         try:
-            yield Building(path, state)
+            yield Building(path, _take_up(path, recipe))
         finally:
             _discard(path)
+
+
+def _take_up(path: Path, recipe: str) -> State:
+    """Return how far an interrupted preparation has come, or begin a new one."""
+    state = _read_state(path)
+    if state is None or not _can_go_on(path, state, recipe):
+        state = State(recipe, seed=secrets.randbits(_SEED_BITS))
+        _discard(path)
+        path.mkdir(mode=0o700)
+        write_durably(path / _STATE, json.dumps(asdict(state)))
+    return state
 
 
 def _can_go_on(path: Path, state: State, recipe: str) -> bool:

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from reward_server.errors import RewardServerError, SetupError
-from reward_server.grade.scoring import score_submission
 from reward_server.tasks import manifest as manifests
 from reward_server.tasks.base import Source, TwinSize
 from reward_server.tasks.building import Done, building_in
@@ -227,6 +226,9 @@ def _describe(job: _Job, prepared: Path) -> manifests.Manifest:
 
 def _grade_sample(job: _Job, prepared: Path) -> float | None:
     """Return what the sample submission scores; it is ours, so that no child need grade it."""
+    # Every start of a server would pay for the metrics that only a preparation needs.
+    from reward_server.grade.scoring import score_submission  # noqa: PLC0415
+
     job.tell(Stage.GRADE)
     sample = (prepared / "public" / job.card.sample_submission).read_bytes()
     answers = prepared / "private" / job.card.answers

@@ -11,7 +11,7 @@ import pytest
 from test_command_line import run
 
 from tests.conftest import start_server, stop_server
-from tests.desk import TASK
+from tests.desk import LEAN, TASK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +61,7 @@ def test_a_run_is_carried_to_another_server_and_answers_the_same(
     assert "3 solutions were written" in said
     assert "3 of 3" in run("solutions", "import", file, "--data-dir", own_dir)
     assert "0 of 3" in run("solutions", "import", file, "--data-dir", own_dir)
-    process, url = start_server(own_dir, tmp_path / "log")
+    process, url = start_server(own_dir, tmp_path / "log", LEAN)
     try:
         with httpx.Client(base_url=url, timeout=60) as other:
             assert answers(other, run_id, solutions) == answers(client, run_id, solutions)

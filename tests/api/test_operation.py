@@ -24,7 +24,7 @@ from tests.conftest import (
     stop_server,
     wait_until,
 )
-from tests.desk import Desk
+from tests.desk import LEAN, Desk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ KEY = "a-key-of-enough-length"
 
 
 def test_a_restart_takes_up_what_was_not_finished(own_dir: Path, tmp_path: Path) -> None:
-    process, url = start_server(own_dir, tmp_path / "log")
+    process, url = start_server(own_dir, tmp_path / "log", LEAN)
     body = {
         "task_id": TASK,
         "code": "import time\ntime.sleep(2)\n",
@@ -49,7 +49,7 @@ def test_a_restart_takes_up_what_was_not_finished(own_dir: Path, tmp_path: Path)
     time.sleep(0.5)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    process, url = start_server(own_dir, tmp_path / "log")
+    process, url = start_server(own_dir, tmp_path / "log", LEAN)
     try:
         for job in jobs:
             answer = httpx.get(f"{url}/v1/jobs/{job}?wait_seconds=60", timeout=70)
@@ -62,7 +62,7 @@ def test_a_restart_takes_up_what_was_not_finished(own_dir: Path, tmp_path: Path)
 
 
 def test_a_server_with_a_key_serves_only_those_who_have_it(own_dir: Path, tmp_path: Path) -> None:
-    process, url = start_server(own_dir, tmp_path / "log", {"REWARD_SERVER_API_KEY": KEY})
+    process, url = start_server(own_dir, tmp_path / "log", LEAN | {"REWARD_SERVER_API_KEY": KEY})
     try:
         for headers in (
             {},
@@ -132,7 +132,9 @@ def test_without_a_sandbox_the_server_refuses_to_start(own_dir: Path, tmp_path: 
 
 
 def test_a_full_queue_says_when_to_come_back(own_dir: Path, tmp_path: Path) -> None:
-    process, url = start_server(own_dir, tmp_path / "log", {"REWARD_SERVER_QUEUE_LIMIT": "4"})
+    process, url = start_server(
+        own_dir, tmp_path / "log", LEAN | {"REWARD_SERVER_QUEUE_LIMIT": "4"}
+    )
     body = {"task_id": TASK, "code": "import time\ntime.sleep(1)\n"}
     try:
         with ThreadPoolExecutor(12) as pool:
@@ -184,7 +186,9 @@ def wait_for_a_program(server: int) -> None:
 
 
 def test_a_lost_keeper_is_our_fault_and_never_a_reward(own_dir: Path, tmp_path: Path) -> None:
-    process, url = start_server(own_dir, tmp_path / "log", {"REWARD_SERVER_MAX_ATTEMPTS": "2"})
+    process, url = start_server(
+        own_dir, tmp_path / "log", LEAN | {"REWARD_SERVER_MAX_ATTEMPTS": "2"}
+    )
     body = {"task_id": TASK, "code": NAP.format(30), "idempotency_key": "lost"}
     try:
         with ThreadPoolExecutor(1) as pool:
@@ -207,7 +211,7 @@ def test_a_lost_keeper_is_our_fault_and_never_a_reward(own_dir: Path, tmp_path: 
 
 
 def test_a_program_whose_keeper_was_lost_is_run_again(own_dir: Path, tmp_path: Path) -> None:
-    process, url = start_server(own_dir, tmp_path / "log")
+    process, url = start_server(own_dir, tmp_path / "log", LEAN)
     body = {"task_id": TASK, "code": NAP.format(3)}
     try:
         with ThreadPoolExecutor(1) as pool:
@@ -231,7 +235,10 @@ def test_a_program_whose_keeper_was_lost_is_run_again(own_dir: Path, tmp_path: P
 def test_while_no_box_can_be_built_jobs_wait_and_none_is_lost(
     own_dir: Path, tmp_path: Path
 ) -> None:
-    settings = {"REWARD_SERVER_MAX_ATTEMPTS": "2", "REWARD_SERVER_SANDBOX__KIND": "bubblewrap"}
+    settings = LEAN | {
+        "REWARD_SERVER_MAX_ATTEMPTS": "2",
+        "REWARD_SERVER_SANDBOX__KIND": "bubblewrap",
+    }
     log = tmp_path / "log"
     shared, public = (own_dir / TASK).resolve(), own_dir / TASK / "prepared" / "public"
     (own_dir / TASK).unlink()
@@ -251,7 +258,7 @@ def test_while_no_box_can_be_built_jobs_wait_and_none_is_lost(
 
 
 def test_a_server_that_is_stopped_leaves_no_process(own_dir: Path, tmp_path: Path) -> None:
-    process, url = start_server(own_dir, tmp_path / "log")
+    process, url = start_server(own_dir, tmp_path / "log", LEAN)
     body = {"task_id": TASK, "code": "import time\ntime.sleep(60)\n", "wait_seconds": 0}
     httpx.post(f"{url}/score", json=body)
     time.sleep(0.5)

@@ -26,7 +26,7 @@ from tests.conftest import (
     stop_server,
     wait_until,
 )
-from tests.desk import SLOTS, Desk, item, nap, own_folder
+from tests.desk import LEAN, SLOTS, Desk, item, nap, own_folder
 
 if TYPE_CHECKING:
     import subprocess
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETTINGS = {
+    **LEAN,
     "REWARD_SERVER_SANDBOX__SLOTS": str(SLOTS),
     "REWARD_SERVER_JOBS__AHEAD": "0",
     "REWARD_SERVER_JOBS__DRAIN_SECONDS": "0",

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 import httpx
 
 from tests.conftest import start_server, stop_server, wait_until
-from tests.desk import Desk, item, nap
+from tests.desk import LEAN, Desk, item, nap
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SETTINGS = {"REWARD_SERVER_SANDBOX__SLOTS": "2", "REWARD_SERVER_JOBS__DRAIN_SECONDS": "600"}
+SETTINGS = {
+    **LEAN,
+    "REWARD_SERVER_SANDBOX__SLOTS": "2",
+    "REWARD_SERVER_JOBS__DRAIN_SECONDS": "600",
+}
 LONG = 3600
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import RunningServer
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.mark.parametrize("case", load_cases(), ids=lambda case: case.id)
 def test_attack(

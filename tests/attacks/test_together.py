@@ -11,6 +11,7 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from cases import HONEST, Case, assert_outcome, assert_well_formed, attack, load_cases, score
 from leftovers import box_processes
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import RunningServer
 
+pytestmark = pytest.mark.alone
 EVERY = 4  # an honest program after so many attacks
 HONEST_CASE = Case("honest", "an honest program", HONEST, reward="score")
 

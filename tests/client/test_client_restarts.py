@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.conftest import SANDBOX, start_process, start_server, stop_server, wait_until
-from tests.desk import SLOTS, TASK, own_folder
+from tests.desk import LEAN, SLOTS, TASK, own_folder
 from trainer_client import AsyncRewardClient, Submission
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETTINGS = {
+    **LEAN,
     "REWARD_SERVER_SANDBOX__SLOTS": str(SLOTS),
     "REWARD_SERVER_JOBS__LEASE_SECONDS": "2",
 }

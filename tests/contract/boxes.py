@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from reward_server.sandbox.base import Sandbox
 
 ROOT = Path(__file__).parent.parent.parent
-FIRST_UID = 730_000
+# Accounts of its own for each process that runs tests beside others.
+FIRST_UID = 730_000 + 1000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 SLOTS = 2
 MEMORY_BYTES = 4 << 30
 LIMITS = Limits(

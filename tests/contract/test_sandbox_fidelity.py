@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from boxes import Bench
 
+pytestmark = pytest.mark.alone
 BUSY = (
     "import time\n"
     "end = time.process_time() + 1.5\n"
@@ -118,9 +119,9 @@ async def test_a_program_that_only_polls_hangs_too(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "import time\nfor _ in range(15): print('.', flush=True); time.sleep(0.2)",
-        "import time, sys\nfor _ in range(15): print('.', file=sys.stderr); time.sleep(0.2)",
-        "import time\nend = time.process_time() + 3\nwhile time.process_time() < end: pass",
+        "import time\nfor _ in range(10): print('.', flush=True); time.sleep(0.2)",
+        "import time, sys\nfor _ in range(10): print('.', file=sys.stderr); time.sleep(0.2)",
+        "import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass",
         "import os\nif os.fork() == 0:\n    for _ in range(40_000_000): pass\nelse: os.wait()",
     ],
     ids=["prints", "prints-errors", "computes", "child-computes"],
@@ -134,7 +135,7 @@ async def test_without_groups_the_processes_are_asked(
     public_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reward_server.sandbox.slot.make_group", lambda *_: NoGroup())
-    busy = "import time\nend = time.process_time() + 3\nwhile time.process_time() < end: pass"
+    busy = "import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass"
     async with started(bubblewrap(1), public_folder) as bench:
         assert (await bench.run(busy, stall_seconds=1.0)).exit_code == 0
         execution = await bench.run("import time; time.sleep(60)", stall_seconds=1.0)

@@ -29,12 +29,11 @@ def expected_cases() -> list[tuple[Path, Path, dict[str, Any]]]:
 
 @pytest.fixture(scope="module")
 def graded() -> dict[Path, GradedCase]:
-    found: dict[Path, GradedCase] = {}
-    for directory in DIRECTORIES:
-        for task_id in KNOWN:
-            for case in grade_cases(directory / task_id):
-                found[directory / task_id / case["path"]] = case
-    return found
+    return {
+        directory / case["path"]: case
+        for directory in DIRECTORIES
+        for case in grade_cases(directory)
+    }
 
 
 @pytest.mark.parametrize(

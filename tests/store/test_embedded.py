@@ -18,7 +18,7 @@ from reward_server.errors import SetupError
 from reward_server.store import placement
 from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine
-from tests.conftest import wait_until
+from tests.conftest import is_alive, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -268,7 +268,9 @@ def test_one_that_was_started_out_of_sight_is_left_alone(data_dir: Path) -> None
     with embedded_postgres(data_dir):
         here = origin.read_text()
         origin.write_text("another machine")
-        os.kill(postmaster_pid(data_dir), signal.SIGKILL)
+        victim = postmaster_pid(data_dir)
+        os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: not is_alive(victim))
         with pytest.raises(SetupError, match="cannot see"), embedded_postgres(data_dir):
             pass
         origin.write_text(here)

@@ -85,6 +85,9 @@ async def test_lists_are_filtered(store: Store) -> None:
     assert await found(task_id="a\x00") == set()
 
 
+SOME_ID = "7f689f59-23c3-4194-808b-5306c386c0a0"
+
+
 def encoded(*parts: object) -> str:
     return urlsafe_b64encode(json.dumps(parts).encode()).decode()
 
@@ -101,10 +104,10 @@ def encoded(*parts: object) -> str:
         encoded("reward", 1.0),
         encoded("reward", 1.0, "x"),
         encoded("reward", 1.0, 5),
-        encoded("reward", "1.0", str(uuid4())),
-        encoded("reward", float("nan"), str(uuid4())),
-        encoded("reward", 10**400, str(uuid4())),
-        encoded("time", "2026-01-01T00:00:00+00:00", str(uuid4())),
+        encoded("reward", "1.0", SOME_ID),
+        encoded("reward", float("nan"), SOME_ID),
+        encoded("reward", 10**400, SOME_ID),
+        encoded("time", "2026-01-01T00:00:00+00:00", SOME_ID),
         urlsafe_b64encode(b"[" * 200).decode(),
         urlsafe_b64encode(b"5").decode(),
     ],

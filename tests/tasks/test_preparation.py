@@ -187,8 +187,9 @@ def test_a_failed_preparation_keeps_the_old_data(tmp_path: Path) -> None:
     assert check_task(FOLDERS[SPOOKY], tmp_path / "data") == ()
 
 
-def test_the_manifest_stays_out_of_public(tmp_path: Path) -> None:
-    prepare_task(FOLDERS[SPOOKY], tmp_path)
+def test_the_manifest_is_written_and_stays_out_of_public(tmp_path: Path) -> None:
+    made = prepare_task(FOLDERS[SPOOKY], tmp_path)
+    assert read_manifest(tmp_path / SPOOKY / "prepared") == made
     assert sorted(files_below(tmp_path / SPOOKY / "prepared" / "public")) == [
         "description.md",
         "sample_submission.csv",
@@ -224,16 +225,14 @@ def test_damage_is_found(tmp_path: Path, damage: object, problem: str) -> None:
 
 
 @pytest.mark.parametrize("task_id", FOLDERS)
-def test_the_sample_submissions_score_is_recorded(task_id: str, tmp_path: Path) -> None:
-    manifest = prepare_task(FOLDERS[task_id], tmp_path)
-    card, prepared = read_card(FOLDERS[task_id]), tmp_path / task_id / "prepared"
+def test_the_sample_submissions_score_is_recorded(task_id: str, data_dir: Path) -> None:
+    card, prepared = read_card(FOLDERS[task_id]), data_dir / task_id / "prepared"
     graded = grade_file(
         FOLDERS[task_id],
         prepared / "public" / card.sample_submission,
         prepared / "private" / card.answers,
     )
-    assert manifest.sample_score == graded.score
-    assert read_manifest(prepared) == manifest
+    assert read_manifest(prepared).sample_score == graded.score
 
 
 def test_a_sample_without_a_number_has_no_score(tmp_path: Path) -> None:
@@ -262,12 +261,11 @@ def test_a_fault_of_the_tasks_own_code_is_one_line_that_names_the_file(
 
 @pytest.mark.parametrize("task_id", FOLDERS)
 def test_the_files_with_known_sums_are_files_that_are_prepared(
-    task_id: str, tmp_path: Path
+    task_id: str, data_dir: Path
 ) -> None:
     sums = tomllib.loads(CHECKSUMS.read_text())
     assert len(sums) == 12
-    made = prepare_task(FOLDERS[task_id], tmp_path)
-    assert sums[task_id].keys() <= made.files.keys()
+    assert sums[task_id].keys() <= read_manifest(data_dir / task_id / "prepared").files.keys()
 
 
 def test_raw_data_is_compared_with_mle_benchs_own(
@@ -298,6 +296,5 @@ def test_raw_data_is_compared_with_mle_benchs_own(
 
 
 @pytest.mark.parametrize("task_id", FOLDERS)
-def test_a_prepared_twin_passes_every_check(task_id: str, tmp_path: Path) -> None:
-    prepare_task(FOLDERS[task_id], tmp_path)
-    assert check_task(FOLDERS[task_id], tmp_path) == ()
+def test_a_prepared_twin_passes_every_check(task_id: str, data_dir: Path) -> None:
+    assert check_task(FOLDERS[task_id], data_dir) == ()

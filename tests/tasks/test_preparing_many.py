@@ -9,7 +9,9 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
+from reward_server.cli_tasks import tasks_app
 from reward_server.tasks.base import TwinSize
 from reward_server.tasks.batch import prepare_twins
 from reward_server.tasks.manifest import read_manifest
@@ -153,9 +155,22 @@ def test_a_damaged_manifest_is_missing_and_can_be_prepared_again(data: Path) -> 
         assert f"{name}: ready" in run(data, *arguments, "--twin")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("tiny-one",), "Usage"),
+        (("--missing", "--twin", "--force"), "Usage"),
+        (("--twin",), "Usage"),
+        (("tiny-one", "--raw", ".", "--size", "full"), "only a twin has a --size"),
+    ],
+)
 @pytest.mark.usefixtures("folders")
-def test_questions_that_contradict_themselves_are_refused(data: Path) -> None:
-    for arguments in (("tiny-one",), ("--missing", "--twin", "--force"), ("--twin",)):
-        assert "Usage" in run(data, *arguments, status=2)
-    wrong = ("tiny-one", "--raw", str(data), "--size", "full")
-    assert "only a twin has a --size" in run(data, *wrong, status=2)
+def test_questions_that_contradict_themselves_are_refused(
+    data: Path, arguments: tuple[str, ...], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REWARD_SERVER_TASK_FOLDERS", f'["{data.parent / "tasks"}"]')
+    words = ["prepare", *arguments, "--data-dir", str(data)]
+    done = CliRunner().invoke(tasks_app, words, env={"COLUMNS": "300"})
+    assert done.exit_code == 2
+    assert reason in done.output
+    assert not list(data.glob("tiny-*"))
