@@ -101,14 +101,13 @@ def test_advantages_of_grpo_are_weighed_by_durations(colocate_grpo: Run) -> None
     check_weights(colocate_grpo)
 
 
-def test_the_trainer_does_not_wait_for_stragglers(colocate_grpo: Run, asked: httpx.Client) -> None:
+def test_the_trainer_does_not_wait_for_stragglers(colocate_grpo: Run) -> None:
     """Long naps were begun and given up, and no step took as long as one."""
-    waits = [line["timing_s/gen"] for line in colocate_grpo.logged()]
-    assert max(waits) < LONG_NAP_SECONDS
+    logged = colocate_grpo.logged()
+    assert max(line["timing_s/gen"] for line in logged) < LONG_NAP_SECONDS
     trained = [row["info"]["duration_seconds"] for row in colocate_grpo.rows()]
     assert max(trained) < LONG_NAP_SECONDS
-    run = asked.get("/v1/runs/colocate-grpo/statistics", params={"task_id": TASK}).json()
-    assert run
+    assert sum(line["training/off_policy/cancelled_programs"] for line in logged) > 0
 
 
 @pytest.fixture(scope="module")
