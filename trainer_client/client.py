@@ -7,6 +7,7 @@ forked gets a thread and connections of its own with its first call.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import os
 import threading
@@ -38,9 +39,7 @@ class _Background:
         self._lock = threading.Lock()
         self._is_leaving = False
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="reward client", daemon=True
-        )
+        self._thread = threading.Thread(target=self._live, name="reward client", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
@@ -68,14 +67,27 @@ class _Background:
 
     def stop(self) -> None:
         """Close the client and end the thread."""
-        if threading.current_thread() is self._thread:  # the collector of garbage came by there
-            self._loop.call_soon(self._loop.stop)
-            return
         with self._lock:
             self._is_leaving = True
         asyncio.run_coroutine_threadsafe(self._leave(), self._loop).result(_LEAVE_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_LEAVE_SECONDS)
+
+    def abandon(self) -> None:
+        """Let the thread close the client and end, and do not wait for it.
+
+        For the collector of garbage, who may come by in any thread and in the midst of anything:
+        what the closing needs may be held by the very thread that would wait for it.
+        """
+        with contextlib.suppress(RuntimeError):  # it has ended already
+            self._loop.call_soon_threadsafe(self._depart)
+
+    def _depart(self) -> None:
+        self._departure = self._loop.create_task(self._leave())
+        self._departure.add_done_callback(lambda _: self._loop.stop())
+
+    def _live(self) -> None:
+        self._loop.run_forever()
         self._loop.close()
 
     async def _leave(self) -> None:
@@ -109,7 +121,7 @@ class RewardClient:
         Options(**options)
         self._lock = threading.Lock()
         self._background: _Background | None = None
-        self._stop: weakref.finalize[..., RewardClient] | None = None
+        self._farewell: weakref.finalize[..., RewardClient] | None = None
         self._is_closed = False
         _living.add(self)
 
@@ -128,9 +140,11 @@ class RewardClient:
         """Close the connections; calls that still wait raise RuntimeError, their jobs go on."""
         with self._lock:
             self._is_closed = True
-            stop, self._stop, self._background = self._stop, None, None
-        if stop is not None:
-            stop()
+            farewell, background = self._farewell, self._background
+            self._farewell = self._background = None
+        if farewell is not None and background is not None:
+            farewell.detach()
+            background.stop()
 
     def score(
         self,
@@ -268,7 +282,8 @@ class RewardClient:
             if self._background is None:
                 client = AsyncRewardClient(self._url, self._api_key, **self._options)
                 self._background = _Background(client)
-                self._stop = weakref.finalize(self, self._background.stop)
+                self._farewell = weakref.finalize(self, self._background.abandon)
+                self._farewell.atexit = False
             return self._background
 
     def _begin_anew(self) -> None:
@@ -276,11 +291,11 @@ class RewardClient:
 
         Nothing of it may be closed here: its selector is one and the same in both processes.
         """
-        if self._stop is not None:
-            self._stop.detach()
+        if self._farewell is not None:
+            self._farewell.detach()
         _left_behind.append(self._background)
         self._lock = threading.Lock()
-        self._background = self._stop = None
+        self._background = self._farewell = None
 
 
 _living: weakref.WeakSet[RewardClient] = weakref.WeakSet()
@@ -292,4 +307,11 @@ def _after_fork() -> None:
         client._begin_anew()  # noqa: SLF001
 
 
+def _at_exit() -> None:
+    for client in list(_living):
+        with contextlib.suppress(TimeoutError):  # the process ends in any case
+            client.close()
+
+
 os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +26,7 @@ from trainer_client import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 BROKEN = "("
 
@@ -147,6 +149,30 @@ def test_a_client_that_nobody_closed_does_not_hold_the_interpreter(url: str, end
         command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_client_that_nobody_closed_is_closed_without_waiting_for_it(url: str) -> None:
+    """Whoever collects garbage may hold what the closing needs."""
+    client = RewardClient(url, KEYS["team"])
+    assert client.ready()
+    there = client._background
+    assert there is not None
+    with held() as lock:
+        there._loop.call_soon_threadsafe(lock.acquire)
+        del client
+        gc.collect()
+        assert there._thread.is_alive()
+    wait_until(lambda: not there._thread.is_alive())
+
+
+@contextmanager
+def held() -> Iterator[threading.Lock]:
+    lock = threading.Lock()
+    lock.acquire()
+    try:
+        yield lock
+    finally:
+        lock.release()
 
 
 def test_an_interruption_ends_the_waiting(url: str, desk: Desk) -> None:
