@@ -307,6 +307,7 @@ def test_rows_arrive_in_the_reward_manager_as_they_were_made() -> None:
         assert seen == {
             "index": place,
             "task_id": TASK,
+            "is_validation": False,
             "prompt_kind": prompt.kind,
             "parent_id": None if place else str(parent_id),
         }
