@@ -2,7 +2,7 @@
 # Trains on eight A100 of this machine:
 #   trainer_client/launch/a100x8.sh --task spooky-author-identification --server http://10.0.0.5:8000
 # All options are those of `python -m trainer_client.launch`; PYTHON names the trainer's interpreter.
-# Set REWARD_CLIENT_API_KEY (the server's key) and, for the logger wandb, WANDB_API_KEY before.
+# Set REWARD_SERVER_API_KEY (the server's key) and, for the logger wandb, WANDB_API_KEY before.
 set -eu
 
 ulimit -n 65536 2>/dev/null || : # Ray and vLLM hold many files open
