@@ -78,9 +78,9 @@ class DurationAware(_Trainer):
         is_real = np.array([not tag.get("is_padding", False) for tag in batch.tags])
         metrics.update(_means(infos, is_real))
         settings = self._run.durations
-        seconds = np.array([_number(info, DURATIONS[settings.clock]) for info in infos])
         if not settings.enabled:
             return batch
+        seconds = np.array([_duration(info, settings.clock) for info in infos])
         weights = weigh(seconds, _plain(rows["data_source"]), is_real, settings)
         metrics.update(describe(seconds, weights, is_real))
         return _put_advantages(batch, rows["advantages"], weights)
@@ -135,40 +135,31 @@ def _plain(column: Iterable[Any]) -> list[Any]:
     return [getattr(value, "data", value) for value in column]
 
 
-def _reward_info(extra_fields: Mapping[str, Any] | None) -> Mapping[str, object]:
-    """Return what our reward manager measured.
+def _reward_info(extra_fields: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return what the reward manager measured."""
+    return (extra_fields or {}).get("reward_extra_info") or {}
+
+
+def _duration(info: Mapping[str, Any], clock: str) -> float:
+    """Return how long a sample's program took.
 
     Raises:
-        RuntimeError: when another scored this sample, so that its duration is not known.
+        RuntimeError: when another manager than ours scored it, so that this is not known.
     """
-    info: Mapping[str, object] = (extra_fields or {}).get("reward_extra_info") or {}
-    if DURATIONS["wall"] not in info:
+    if DURATIONS[clock] not in info:
         message = (
             "a sample has no duration: is reward.reward_manager the RewardServerManager of "
             "trainer_client.verl.manager?"
         )
         raise RuntimeError(message)
-    return info
+    return float(info[DURATIONS[clock]])
 
 
-def _number(info: Mapping[str, object], name: str) -> float:
-    value = info[name]
-    return float(value) if isinstance(value, (int, float)) else float("nan")
-
-
-def _means(infos: Sequence[Mapping[str, object]], is_real: np.ndarray) -> dict[str, float]:
+def _means(infos: Sequence[Mapping[str, Any]], is_real: np.ndarray) -> dict[str, float]:
     """Return the means of what was measured of the real samples."""
     kept = [info for info, counts in zip(infos, is_real, strict=True) if counts]
-    names = (
-        "valid",
-        "medal",
-        "milestones",
-        "timed_out",
-        "improvement",
-        "contended",
-        "queue_seconds",
-    )
-    return {f"{NODE}/{n}/mean": float(np.mean([_number(one, n) for one in kept])) for n in names}
+    columns = {name: [float(one[name]) for one in kept if name in one] for name in LOGGED}
+    return {f"{NODE}/{name}/mean": float(np.mean(v)) for name, v in columns.items() if v}
 
 
 def _put_advantages(
