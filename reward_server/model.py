@@ -8,12 +8,16 @@ failure on, so that the walk has no branches.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
+
+
+MOST_FETCHED = 64  # files that are read from one box
 
 
 class Blame(StrEnum):
@@ -218,6 +222,20 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Errand:
+    """A bare program that belongs to no task, with what it is given and what is wanted of it.
+
+    `files` lie in its work directory before it starts, and `fetch` names those that are read from
+    there when it is dead; all names are relative and lead nowhere else.
+    """
+
+    code: str
+    stdin: bytes = b""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    fetch: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Box:
     """Which sandbox ran a program, and with which set of packages."""
 
@@ -230,7 +248,9 @@ class Execution:
     """What the sandbox saw of one program, from its start to the death of its last process.
 
     `pressure` is the share of its time that was lost to others, where the kernel tells, and
-    `contended` that it was so much that the duration is not the program's own.
+    `contended` that it was so much that the duration is not the program's own. Of an errand the
+    tails are the whole output, `files` what was fetched, and `refused` the names that were there
+    but are no regular files of an allowed size.
     """
 
     box: Box
@@ -247,6 +267,8 @@ class Execution:
     stderr_tail: str = ""
     pressure: float | None = None
     contended: bool = False
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from reward_server.instrument.endpoint import Endpoint, EndpointState
 from reward_server.jobs.admission import Admission
 from reward_server.jobs.desk import Desk
 from reward_server.jobs.endings import Endings
+from reward_server.jobs.errands import Errands
 from reward_server.jobs.foresight import AskingAhead, NoForesight
 from reward_server.jobs.janitor import Rounds, keep_house
 from reward_server.jobs.listener import listen
@@ -40,6 +41,7 @@ from reward_server.wiring import (
     make_briefings,
     make_ceiling,
     make_endpoint,
+    make_errand_terms,
     make_instrumenter,
     make_prompter,
     make_registry,
@@ -104,6 +106,9 @@ async def open_services(settings: Settings, *, works: bool = True) -> AsyncItera
             make_bounds(settings),
             worker,
         )
+        errands = None
+        if worker is not None:
+            errands = Errands(make_errand_terms(settings), worker, admission, meter)
         await _open_background(settings, database, endings, worker, stack, admission)
         briefings = make_briefings(settings)
         yield Services(
@@ -116,6 +121,7 @@ async def open_services(settings: Settings, *, works: bool = True) -> AsyncItera
             make_prompter(settings, registry, briefings, database.parents),
             meter,
             lambda: _describe_lm(endpoint),
+            errands,
         )
 
 

@@ -171,6 +171,20 @@ class JobSettings(_Part):
     reuse: bool = False
 
 
+class RunCodeSettings(_Part):
+    """What `POST /run_code` lets in and gives back.
+
+    `output_bytes` are for each of the two streams, `fetched_bytes` for all fetched files of one
+    program together, and `waiting` says how many programs may wait for a place at once.
+    """
+
+    wall_seconds: Annotated[float, Field(gt=0, le=86_400)] = 600.0
+    output_bytes: Annotated[int, Field(ge=1 << 12, le=1 << 28)] = 8 << 20
+    fetched_bytes: Annotated[int, Field(ge=1 << 10, le=1 << 28)] = 32 << 20
+    body_bytes: Annotated[int, Field(ge=1 << 10, le=1 << 28)] = 32 << 20
+    waiting: Annotated[int, Field(ge=1, le=100_000)] = 1024
+
+
 class RetentionSettings(_Part):
     """How long outputs and losing solutions are kept; for ever unless set.
 
@@ -298,6 +312,7 @@ class Settings(BaseSettings):
     grade: GradeSettings = GradeSettings()
     limits: LimitSettings = LimitSettings()
     jobs: JobSettings = JobSettings()
+    run_code: RunCodeSettings = RunCodeSettings()
     retention: RetentionSettings = RetentionSettings()
     reward: RewardSettings = PaperSettings()
     prompts: PromptSettings = PromptSettings()

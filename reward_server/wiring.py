@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
@@ -15,6 +16,7 @@ from reward_server.instrument.off import OffInstrumenter
 from reward_server.instrument.process import StaticInstrumenter
 from reward_server.instrument.prompts import Mode
 from reward_server.jobs.bounds import Bounds
+from reward_server.jobs.errands import ErrandTerms
 from reward_server.jobs.janitor import PERIOD_SECONDS
 from reward_server.jobs.retention import Retention
 from reward_server.model import Limits
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 
 _DAY_SECONDS = 86_400.0
 _LARGEST_ARTIFACT_BYTES = 1 << 30
+_WAITING_BYTES = 1 << 29
 _IMAGES = Path(__file__).parent.parent / "sandbox_images"
 
 
@@ -266,6 +269,25 @@ def make_ceiling(settings: Settings) -> Limits:
         output_bytes=limits.output_bytes,
         artifact_bytes=_LARGEST_ARTIFACT_BYTES,
         cores=min(limits.cores, len(os.sched_getaffinity(0))),
+    )
+
+
+def make_errand_terms(settings: Settings) -> ErrandTerms:
+    """Return what bare programs may use: by default, as much memory as all slots have at once."""
+    chosen, ceiling = settings.run_code, make_ceiling(settings)
+    memory_bytes = min(ceiling.memory_bytes, settings.memory_budget)
+    return ErrandTerms(
+        ceiling=replace(
+            ceiling,
+            wall_seconds=min(chosen.wall_seconds, ceiling.wall_seconds),
+            memory_bytes=memory_bytes,
+            output_bytes=chosen.output_bytes,
+            artifact_bytes=chosen.fetched_bytes,
+            cores=1,
+        ),
+        memory_bytes=min(memory_bytes, settings.memory_budget // settings.slots),
+        waiting=chosen.waiting,
+        waiting_bytes=max(_WAITING_BYTES, chosen.body_bytes),
     )
 
 

@@ -23,6 +23,14 @@ class Meter:
             "reward_jobs_ended", "Jobs this process has run.", ["task", "status"],
             registry=self.registry,
         )  # fmt: skip
+        self._errands = Counter(
+            "reward_run_code_ended", "Bare programs this process has run.", ["status"],
+            registry=self.registry,
+        )  # fmt: skip
+        self._errands_held = self._gauge(
+            "reward_run_code_running", "Bare programs that have a place or are next."
+        )
+        self._errands_waiting = self._gauge("reward_run_code_waiting", "Bare programs that wait.")
         self._waited = self._histogram("reward_job_queue_seconds", "Waiting before the start.")
         self._ran = self._histogram("reward_job_duration_seconds", "Programs' durations.")
         self._queued = self._gauge("reward_jobs_queued", "Jobs that wait, in all.")
@@ -48,6 +56,14 @@ class Meter:
         """Count an attempt that ended without a reward."""
         self._ended.labels(task_id, kind).inc()
 
+    def ran_errand(self, status: str) -> None:
+        """Count the end of a bare program, or why it did not come to that."""
+        self._errands.labels(status).inc()
+
+    def errands_wait(self, count: int) -> None:
+        """Note how many bare programs wait for their turn."""
+        self._errands_waiting.set(count)
+
     def show(self, admission: Admission | None, worker: Worker | None) -> bytes:
         """Return all numbers as they are now."""
         state = None if admission is None else admission.state
@@ -57,5 +73,6 @@ class Meter:
             self._oldest.set(state.oldest_seconds)
         if worker is not None:
             self._slots.set(worker.terms.slots)
-            self._busy.set(min(worker.busy, worker.terms.slots))
+            self._busy.set(min(worker.busy + worker.errands, worker.terms.slots))
+            self._errands_held.set(worker.errands)
         return generate_latest(self.registry)

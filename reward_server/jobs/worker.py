@@ -12,7 +12,7 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID, uuid4
 
 from reward_server.errors import InfrastructureError, RequestError, SetupError, boundary
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reward_server.jobs.foresight import Foresight
     from reward_server.jobs.memory import Memory
     from reward_server.jobs.meter import Meter
-    from reward_server.model import Verdict
+    from reward_server.model import Errand, Execution, Limits, Verdict
     from reward_server.pipeline import Rooms
     from reward_server.store.queue import Queue
     from reward_server.store.values import Claimed, StoredAnswer
@@ -88,6 +88,7 @@ class Worker:
         self._meter = meter
         self._memory = memory
         self._running: dict[UUID, tuple[int, asyncio.Task[None]]] = {}
+        self._errands: set[asyncio.Task[Any]] = set()
         # Ends that were told while a job was on its way here, before it was known as ours.
         self._overheard: set[UUID] = set()
         self._reserved = 0
@@ -114,7 +115,7 @@ class Worker:
         trace: TracebackType | None,
     ) -> None:
         await self.drain()
-        tasks = [task for _, task in self._running.values()]
+        tasks = self._tasks
         for task in tasks:
             task.cancel()
         if tasks:
@@ -134,13 +135,45 @@ class Worker:
         self._loops[0].cancel()
         if self._drained_at is None:
             self._drained_at = time.monotonic() + self.terms.drain_seconds
-        tasks = [task for _, task in self._running.values()]
+        tasks = self._tasks
         try:
             if tasks:
                 await asyncio.wait(tasks, timeout=max(0.0, self._drained_at - time.monotonic()))
         except asyncio.CancelledError:
             self._drained_at = time.monotonic()
             raise
+
+    @property
+    def _tasks(self) -> list[asyncio.Task[Any]]:
+        return [*(task for _, task in self._running.values()), *self._errands]
+
+    @property
+    def is_draining(self) -> bool:
+        """Return whether this worker begins nothing more."""
+        return self._drained_at is not None
+
+    @property
+    def errands(self) -> int:
+        """Return how many errands have gone to the sandbox."""
+        return len(self._errands)
+
+    async def run_errand(
+        self, errand: Errand, limits: Limits, patience_seconds: float
+    ) -> Execution:
+        """Run a bare program beside the jobs, in a place that is not borrowed for one meanwhile.
+
+        Raises:
+            TimeoutError: when there was no place within the caller's patience.
+            InfrastructureError: when no box could be had, or one was lost.
+        """
+        task = asyncio.ensure_future(self._rooms.sandbox.run(errand, limits, patience_seconds))
+        self._errands.add(task)
+        try:
+            return await task
+        finally:
+            self._errands.discard(task)
+            if self._more_may_wait:
+                self._wake.set()
 
     @property
     def busy(self) -> int:
@@ -153,7 +186,8 @@ class Worker:
         if self._drained_at is not None:
             return 0
         most = 1 if self._breaker.is_open else self.terms.slots + self.terms.ahead
-        return most - len(self._running) - self._reserved
+        kept = min(len(self._errands), most - 1)  # with one place, jobs still have their turn
+        return most - kept - len(self._running) - self._reserved
 
     def wake(self) -> None:
         """Look for jobs now, or else as soon as there is a place for one."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reward_server.model import Box, Execution, Instrumented, Limits
+    from reward_server.model import Box, Errand, Execution, Instrumented, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,18 @@ class Sandbox(Protocol):
         Raises:
             InfrastructureError: `sandbox_unavailable` when no box could be started,
                 `sandbox_lost` when one was lost through no act of the program.
+        """
+        ...
+
+    async def run(self, errand: Errand, limits: Limits, patience_seconds: float) -> Execution:
+        """Run a bare program once in a fresh box that has no task's data.
+
+        What it printed is told whole, up to `limits.output_bytes` of each stream, and the files it
+        left are fetched, up to `limits.artifact_bytes` together.
+
+        Raises:
+            TimeoutError: when it got no place within its patience; nothing has run then.
+            InfrastructureError: as `execute`.
         """
         ...
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from reward_server.errors import InfrastructureError, SetupError, boundary
 from reward_server.model import (
     Box,
+    Errand,
     ErrorKind,
     Execution,
     Instrumentation,
@@ -36,13 +37,13 @@ from reward_server.sandbox.cores import share_cores
 from reward_server.sandbox.imports import PackageGuess
 from reward_server.sandbox.keeper import Report
 from reward_server.sandbox.leases import Lease, Leases
-from reward_server.sandbox.output import Output, PipedOutput
-from reward_server.sandbox.payload import ARTIFACT, pack
+from reward_server.sandbox.output import Output, PipedOutput, kept_bytes
+from reward_server.sandbox.payload import Order, pack
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.sandbox.slot import Slot
 from reward_server.sandbox.staging import stage
 from reward_server.sandbox.stall import Progress, StallWatch
-from reward_server.sandbox.telling import Told, tell
+from reward_server.sandbox.telling import Left, Told, tell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,68 +169,78 @@ class BubblewrapSandbox:
         """
         if instrumented.failure is not None:
             return Execution(self.box, instrumented.failure)
-        asked = time.monotonic()
-        async with self._leases.hold(limits.cores, limits.memory_bytes) as lease:
+        return await self._carry_out(Order(instrumented, limits, task_id, public))
+
+    async def run(self, errand: Errand, limits: Limits, patience_seconds: float) -> Execution:
+        """Run a bare program once in a fresh box that has no task's data.
+
+        Raises:
+            TimeoutError: when it got no place within its patience; nothing has run then.
+            InfrastructureError: as `execute`.
+        """
+        return await self._carry_out(Order.of(errand, limits), patience_seconds)
+
+    async def _carry_out(self, order: Order, patience_seconds: float | None = None) -> Execution:
+        asked, limits = time.monotonic(), order.limits
+        lease = self._leases.hold(limits.cores, limits.memory_bytes, patience_seconds)
+        async with lease as lent:
             queue_seconds = time.monotonic() - asked
             with boundary(ErrorKind.SANDBOX_LOST, "execute"):
-                execution = await self._try(lease, instrumented, task_id, public, limits)
+                execution = await self._try(lent, order)
         return replace(execution, queue_seconds=queue_seconds)
 
-    async def _try(
-        self, lease: Lease, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
-    ) -> Execution:
+    async def _try(self, lease: Lease, order: Order) -> Execution:
         """Run the program; a zygote that is lost before it began costs the program nothing."""
         try:
-            return await self._run(lease, instrumented, task_id, public, limits)
+            return await self._run(lease, order)
         except InfrastructureError as error:
             if self._preload is None or error.kind is not ErrorKind.SANDBOX_UNAVAILABLE:
                 raise
             log.warning("a zygote was lost and is replaced")
-            return await self._run(lease, instrumented, task_id, public, limits)
+            return await self._run(lease, order)
 
-    async def _run(
-        self, lease: Lease, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
-    ) -> Execution:
-        begun_ns = time.monotonic_ns()
+    async def _run(self, lease: Lease, order: Order) -> Execution:
+        begun_ns, limits = time.monotonic_ns(), order.limits
         slot = self._slots[lease.places[0]]
-        request = self._request(lease.cores, instrumented.program.code, task_id, public, limits)
+        request = self._request(lease.cores, order)
         await slot.start()  # what a new keeper or zygote costs is not the program's
         await slot.until_clean()
         slot.group.assign(lease.cores)
         slot.group.limit(limits.memory_bytes, limits.processes)
         account = Account(slot.group, lease.cores)
-        output = PipedOutput(instrumented, limits.output_bytes, slot.interrupt)
+        kept = kept_bytes(order.errand, limits.output_bytes)
+        output = PipedOutput(order.instrumented, limits.output_bytes, slot.interrupt, kept)
         watch = StallWatch(
             limits.stall_seconds,
             lambda: Progress(output.total_bytes, slot.cpu_seconds()),
             slot.interrupt,
         )
         try:
-            payload = pack(instrumented, output.tokens, limits, counted=slot.has_limits)
+            payload = pack(order, output.tokens, counted=slot.has_limits)
             async with watch:
-                report, artifact = await slot.run(
+                report, descriptors = await slot.run(
                     request,
                     [_memory_file(payload), *output.write_ends],
                     _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
                 )
-            data = _read_and_close(artifact)
+            left = _read_and_close(descriptors, report, order)
             await output.ended()
         except InfrastructureError as error:
             if error.kind is not ErrorKind.SANDBOX_LOST or account.count().oom_kills == 0:
                 raise
-            report, data = _killed_with_its_keeper(begun_ns), None
+            report, left = _killed_with_its_keeper(begun_ns), Left()
         finally:
             output.close()
         stalled_seconds = limits.stall_seconds if watch.stalled and report.killed else None
-        return self._tell(begun_ns, report, account, output, data, stalled_seconds)
+        execution = self._tell(report, account, output, left, stalled_seconds)
+        return replace(execution, boot_seconds=(report.start_ns - begun_ns) / 1e9)
 
-    def _tell(  # noqa: PLR0913, PLR0917 - one argument a witness
+    def _tell(
         self,
-        begun_ns: int,
         report: Report,
         account: Account,
         output: Output,
-        artifact: bytes | None,
+        left: Left,
         stalled_seconds: float | None,
     ) -> Execution:
         counted = account.count()
@@ -244,37 +255,34 @@ class BubblewrapSandbox:
         told = Told(**{**vars(report), **seen})
         pressure = account.pressure(told.cpu_seconds, was_full=counted.memory_refused > 0)
         return replace(
-            tell(self.box, told, output, artifact, stalled_seconds),
-            boot_seconds=(report.start_ns - begun_ns) / 1e9,
+            tell(self.box, told, output, left, stalled_seconds),
             pressure=pressure,
             contended=pressure is not None and pressure > self._contended_above,
         )
 
-    def _request(
-        self, cores: tuple[int, ...], code: str, task_id: str, public: Path, limits: Limits
-    ) -> dict[str, object]:
-        name = self._staging.add(public)
+    def _request(self, cores: tuple[int, ...], order: Order) -> dict[str, object]:
+        name = None if order.public is None else self._staging.add(order.public)
+        disk_bytes = order.limits.disk_bytes
         request: dict[str, object] = {
             "cores": cores,
             "boot_seconds": _BOOT_SECONDS,
-            "wall_seconds": limits.wall_seconds,
-            "artifact": ARTIFACT,
-            "artifact_bytes": limits.artifact_bytes,
+            "wall_seconds": order.limits.wall_seconds,
+            **order.wanted,
         }
         if self._preload is None:
-            seen = self._staging.path(name)
+            seen = None if name is None else self._staging.path(name)
             request["argv"] = command.build_command(
-                self._sources, self._interpreter, task_id, seen, limits.disk_bytes
+                self._sources, self._interpreter, order.task_id, seen, disk_bytes
             )
             request["environment"] = command.build_environment(len(cores))
         else:
             request["zygote"] = {
-                "task_id": task_id,
+                "task_id": order.task_id,
                 "public": name,
-                "disk_bytes": limits.disk_bytes,
+                "disk_bytes": disk_bytes,
                 "cores": cores,
                 "threads": len(cores),
-                "preloaded": self._guess.wants(code),
+                "preloaded": self._guess.wants(order.instrumented.program.code),
             }
         return request
 
@@ -324,8 +332,10 @@ def _killed_with_its_keeper(begun_ns: int) -> Report:
     return report
 
 
-def _read_and_close(artifact: int | None) -> bytes | None:
-    if artifact is None:
-        return None
-    with os.fdopen(artifact, "rb") as file:
-        return file.read()
+def _read_and_close(descriptors: Sequence[int], report: Report, order: Order) -> Left:
+    contents = []
+    for descriptor in descriptors:
+        with os.fdopen(descriptor, "rb") as file:
+            contents.append(file.read())
+    artifact = contents.pop(0) if report.artifact == "file" else None
+    return Left(artifact, contents, order.fetch)

@@ -117,9 +117,10 @@ class Sources:
 
 
 def build_command(
-    sources: Sources, interpreter: Interpreter, task_id: str, public: str, disk_bytes: int
+    sources: Sources, interpreter: Interpreter, task_id: str, public: str | None, disk_bytes: int
 ) -> list[str]:
     """Return the command line that builds one box and starts the launcher in it."""
+    data = () if public is None else sources.show(public, f"/workdir/{task_id}/prepared/public")
     return [
         sources.bubblewrap,
         *_SPACES,
@@ -127,7 +128,7 @@ def build_command(
         *("--seccomp", "4"),
         *_tree(sources, interpreter, disk_bytes),
         *("--remount-ro", "/proc"),  # some switches are the box's own to turn
-        *sources.show(public, f"/workdir/{task_id}/prepared/public"),
+        *data,
         *("--remount-ro", "/", "--chdir", WORK),
         *("--", f"{ENVIRONMENT}/bin/python", f"{INSIDE}/{_LAUNCHER}"),
     ]

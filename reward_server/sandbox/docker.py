@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from reward_server.errors import InfrastructureError, SetupError, boundary
 from reward_server.model import (
     Box,
+    Errand,
     ErrorKind,
     Execution,
     Instrumentation,
@@ -28,12 +29,12 @@ from reward_server.sandbox.docker_engine import Engine, EngineError, explain
 from reward_server.sandbox.docker_pool import DockerSlot
 from reward_server.sandbox.docker_posture import Kit, Place, Plan, build_config, program_environment
 from reward_server.sandbox.leases import Leases
-from reward_server.sandbox.output import Output
-from reward_server.sandbox.payload import ARTIFACT, pack
+from reward_server.sandbox.output import Output, kept_bytes
+from reward_server.sandbox.payload import Order, pack
 from reward_server.sandbox.pressure import Barometer, lost_share
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.sandbox.stall import Progress, StallWatch
-from reward_server.sandbox.telling import Told, tell
+from reward_server.sandbox.telling import Left, Told, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -121,8 +122,8 @@ class DockerSandbox:
         nothing = Instrumented(Program("pass"), (), Instrumentation("off"))
         limits = Limits(30.0, 1 << 28, 1 << 20, 16, 64, 1 << 16, 1 << 16)
         try:
-            plan = Plan.of("probe", None, (0, 0), self._shares[0], limits)
-            execution = await self._run(self._slots[0], nothing, plan, limits)
+            order = Order(nothing, limits, "probe")
+            execution = await self._run(self._slots[0], order, self._plan(order, self._shares[0]))
         except InfrastructureError as error:
             message = f"no container can be started here ({error.message}; see the log)"
             raise SetupError(message) from error
@@ -149,38 +150,53 @@ class DockerSandbox:
         """
         if instrumented.failure is not None:
             return Execution(self.box, instrumented.failure)
+        return await self._carry_out(Order(instrumented, limits, task_id, public))
+
+    async def run(self, errand: Errand, limits: Limits, patience_seconds: float) -> Execution:
+        """Run a bare program once in a fresh container that has no task's data.
+
+        Raises:
+            TimeoutError: when it got no place within its patience; nothing has run then.
+            InfrastructureError: as `execute`.
+        """
+        return await self._carry_out(Order.of(errand, limits), patience_seconds)
+
+    async def _carry_out(self, order: Order, patience_seconds: float | None = None) -> Execution:
         self._refuse_if_closed()
-        asked = time.monotonic()
-        async with self._leases.hold(limits.cores, limits.memory_bytes) as lease:
+        asked, limits = time.monotonic(), order.limits
+        lease = self._leases.hold(limits.cores, limits.memory_bytes, patience_seconds)
+        async with lease as lent:
             queue_seconds = time.monotonic() - asked
-            slot = self._slots[lease.places[0]]
+            slot = self._slots[lent.places[0]]
             with boundary(ErrorKind.SANDBOX_LOST, "execute"):
-                plan = self._plan(task_id, public, lease.cores, limits)
-                execution = await self._run(slot, instrumented, plan, limits)
+                plan = self._plan(order, lent.cores)
+                execution = await self._run(slot, order, plan)
             if not self._is_closed and not self._leases.is_wanted:  # they know what to make
                 slot.prepare(plan)
         return replace(execution, queue_seconds=queue_seconds)
 
-    def _plan(self, task_id: str, public: Path, cores: tuple[int, ...], limits: Limits) -> Plan:
+    def _plan(self, order: Order, cores: tuple[int, ...]) -> Plan:
+        if order.public is None:
+            return Plan.of(order.task_id, None, (0, 0), cores, order.limits)
         try:
-            status = public.stat()
+            status = order.public.stat()
         except OSError as error:
             message = "the task's public data is not there"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
         identity = status.st_dev, status.st_ino
-        return Plan.of(task_id, str(self._to_host(public)), identity, cores, limits)
+        public = str(self._to_host(order.public))
+        return Plan.of(order.task_id, public, identity, cores, order.limits)
 
-    async def _run(
-        self, slot: DockerSlot, instrumented: Instrumented, plan: Plan, limits: Limits
-    ) -> Execution:
-        begun = time.monotonic()
+    async def _run(self, slot: DockerSlot, order: Order, plan: Plan) -> Execution:
+        begun, limits = time.monotonic(), order.limits
         box = await self._open(slot, plan)
         self._running.add(box)
         barometer = Barometer(None, plan.cores)
         calm = barometer.read()
         try:
-            output = Output(instrumented, limits.output_bytes)
-            request = self._request(plan.cores, instrumented, output, limits)
+            kept = kept_bytes(order.errand, limits.output_bytes)
+            output = Output(order.instrumented, limits.output_bytes, kept_bytes=kept)
+            request = self._request(plan.cores, order, output)
             watch = StallWatch(
                 limits.stall_seconds,
                 lambda: Progress(output.total_bytes, box.cpu_seconds),
@@ -193,7 +209,8 @@ class DockerSandbox:
             self._running.discard(box)
             await asyncio.shield(self._spawn(_remove(box)))
         stalled_seconds = limits.stall_seconds if watch.stalled and told.killed else None
-        execution = tell(self.box, told, output, bytes(box.artifact), stalled_seconds)
+        left = Left(bytes(box.artifact), box.fetched(), order.fetch)
+        execution = tell(self.box, told, output, left, stalled_seconds)
         return replace(
             execution,
             boot_seconds=(started or begun) - begun,
@@ -224,23 +241,17 @@ class DockerSandbox:
             message = "the sandbox has been closed"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
 
-    def _request(
-        self,
-        cores: tuple[int, ...],
-        instrumented: Instrumented,
-        output: Output,
-        limits: Limits,
-    ) -> dict[str, Any]:
+    def _request(self, cores: tuple[int, ...], order: Order, output: Output) -> dict[str, Any]:
+        limits = order.limits
         return {
             "argv": [f"{ENVIRONMENT}/bin/python", f"{INSIDE}/launcher.py"],
             "environment": program_environment(len(cores)),
             "seccomp": self._seccomp,
-            "payload": pack(instrumented, output.tokens, limits, counted=True),
+            "payload": pack(order, output.tokens, counted=True),
             "boot_seconds": _BOOT_SECONDS,
             "wall_seconds": limits.wall_seconds,
             "beat_seconds": limits.stall_seconds and min(1.0, limits.stall_seconds / 10),
-            "artifact": ARTIFACT,
-            "artifact_bytes": limits.artifact_bytes,
+            **order.wanted,
         }
 
     async def _converse(

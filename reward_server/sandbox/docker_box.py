@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reward_server.sandbox.docker_engine import Engine
     from reward_server.sandbox.streams import Tail
 
-_READY, _STARTED, _OUT, _ERR, _ARTIFACT, _BEAT, _REPORT = b"RS12ABE"
+_READY, _STARTED, _OUT, _ERR, _ARTIFACT, _FILE, _BEAT, _REPORT = b"RS12AFBE"
 _BOOT_SECONDS = 60.0
 _COMPLAINT_BYTES = 1 << 14
 _FORMAT = 2  # read by whatever Python the image has
@@ -42,6 +42,7 @@ class DockerBox:
         self._complaint = bytearray()
         self.started = asyncio.Event()
         self.artifact = bytearray()
+        self._files: dict[int, bytearray] = {}
         self.cpu_seconds = 0.0
 
     @property
@@ -81,11 +82,17 @@ class DockerBox:
                 self.started.set()
             elif kind == _ARTIFACT:
                 self.artifact += content
+            elif kind == _FILE:
+                self._files.setdefault(content[0], bytearray()).extend(content[1:])
             elif kind == _BEAT:
                 self.cpu_seconds = float(content)
             else:
                 (out if kind == _OUT else err).take(content)
         return None
+
+    def fetched(self) -> list[bytes]:
+        """Return the files that were fetched, in the order they were asked for."""
+        return [bytes(self._files[place]) for place in sorted(self._files)]
 
     def interrupt(self) -> None:
         """Ask the warden to end the run now and report."""

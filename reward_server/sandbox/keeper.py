@@ -8,8 +8,9 @@ good, before any `bwrap`; an ordinary user has nothing to drop. It is the reaper
 below it: when it reports the end of a run, no process of that box exists any more.
 
 The conversation over the socket: one `config` message, then for each run one request with
-the descriptors [payload, stdout, stderr] and one report, with the descriptor of the
-artifact if there is one. A `kill` message ends a run early, a closed socket ends everything.
+the descriptors [payload, stdout, stderr] and one report, with the descriptors of the
+artifact and of the fetched files that there are. A `kill` message ends a run early, a closed
+socket ends everything.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Report:
         self.peak_memory_bytes = 0
         self.disk_full = False
         self.artifact = "absent"
+        self.fetched: list[str] = []
 
 
 def _check(result: int, what: str) -> None:
@@ -307,8 +309,7 @@ class Keeper:
                 return
             if text == b"kill":  # came too late: that run has ended by itself
                 continue
-            report, artifact = self._run(json.loads(text), fds)
-            rights = [artifact] if artifact is not None else []
+            report, rights = self._run(json.loads(text), fds)
             try:
                 socket.send_fds(self.channel, [json.dumps(vars(report)).encode()], rights)
             except BrokenPipeError:
@@ -316,7 +317,7 @@ class Keeper:
             for fd in rights:
                 os.close(fd)
 
-    def _run(self, request: dict[str, Any], fds: list[int]) -> tuple[Report, int | None]:
+    def _run(self, request: dict[str, Any], fds: list[int]) -> tuple[Report, list[int]]:
         os.sched_setaffinity(0, request["cores"])  # a wide program has its neighbours' cores too
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         report = Report()
@@ -325,7 +326,7 @@ class Keeper:
             box = self.boxes.start(request, [*fds, theirs.fileno()])
         except OSError as error:
             os.write(fds[2], f"keeper: {error}\n".encode())
-            return report, None
+            return report, []
         finally:
             theirs.close()
             for fd in fds:
@@ -335,10 +336,10 @@ class Keeper:
         os.close(box)
         self.boxes.reap(report)
         report.end_ns = time.monotonic_ns()
-        artifact = self._collect(folders, request, report) if report.launched else None
+        left = collect(folders, request, report) if report.launched else []
         for fd in folders:
             os.close(fd)
-        return report, artifact
+        return report, left
 
     def _watch(
         self,
@@ -377,16 +378,44 @@ class Keeper:
             report.start_ns = marshal.loads(text)  # noqa: S302 - sent before the program ran
             report.launched = True
 
-    @staticmethod
-    def _collect(folders: list[int], request: dict[str, Any], report: Report) -> int | None:
-        for folder in folders:
-            space = os.fstatvfs(folder)
-            report.disk_full = report.disk_full or space.f_bavail == 0 or space.f_favail == 0
-        os.chmod(f"/proc/self/fd/{folders[0]}", 0o700)  # the program may have closed it
-        report.artifact, artifact = open_artifact(
-            folders[0], request["artifact"], request["artifact_bytes"]
-        )
-        return artifact
+
+def collect(folders: list[int], request: dict[str, Any], report: Report) -> list[int]:
+    """Note what the dead box has left, and open what is wanted of it: the artifact comes first."""
+    for folder in folders:
+        space = os.fstatvfs(folder)
+        report.disk_full = report.disk_full or space.f_bavail == 0 or space.f_favail == 0
+    os.chmod(f"/proc/self/fd/{folders[0]}", 0o700)  # the program may have closed it
+    report.artifact, artifact, room = "unasked", None, request["artifact_bytes"]
+    if request["artifact"] is not None:
+        report.artifact, artifact = open_artifact(folders[0], request["artifact"], room)
+    opened = [] if artifact is None else [artifact]
+    for path in request["fetch"]:
+        outcome, file = open_below(folders[0], path, room)
+        report.fetched.append(outcome)
+        if file is not None:
+            room -= os.fstat(file).st_size
+            opened.append(file)
+    return opened
+
+
+def open_below(folder: int, path: str, most_bytes: int) -> tuple[str, int | None]:
+    """Open one regular file of a dead box in a folder below its work directory."""
+    *parents, name = path.split("/")
+    opened: list[int] = []
+    try:
+        for parent in parents:
+            flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+            folder = os.open(parent, flags, dir_fd=folder)
+            opened.append(folder)
+            os.chmod(f"/proc/self/fd/{folder}", 0o700)
+        return open_artifact(folder, name, most_bytes)
+    except FileNotFoundError:
+        return "absent", None
+    except OSError:
+        return "refused", None
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
 
 
 def open_artifact(folder: int, name: str, most_bytes: int) -> tuple[str, int | None]:

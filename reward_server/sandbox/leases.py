@@ -48,14 +48,18 @@ class Leases:
         self._waiting: deque[_Wish] = deque()
 
     @asynccontextmanager
-    async def hold(self, cores: int, memory_bytes: int) -> AsyncIterator[Lease]:
+    async def hold(
+        self, cores: int, memory_bytes: int, patience_seconds: float | None = None
+    ) -> AsyncIterator[Lease]:
         """Wait in line for that many cores and that much memory, and lend them for a while.
 
         Raises:
             InfrastructureError: `sandbox_unavailable` when there will never be as much.
+            TimeoutError: when it was not our turn within our patience.
         """
         self._refuse_impossible(cores, memory_bytes)
-        lease = await self._wait(cores, memory_bytes)
+        async with asyncio.timeout(patience_seconds):
+            lease = await self._wait(cores, memory_bytes)
         try:
             yield lease
         finally:

@@ -12,18 +12,28 @@ from reward_server.sandbox.streams import Drain, Tail
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reward_server.model import Instrumented, Milestone
+    from reward_server.model import Errand, Instrumented, Milestone
 
 _END_SECONDS = 15.0
 _TAIL_BYTES = 1 << 15
+
+
+def kept_bytes(errand: Errand | None, most_bytes: int) -> int:
+    """Return how much of each stream is told: all of it where the output is what is wanted."""
+    return _TAIL_BYTES if errand is None else most_bytes
 
 
 class Output:
     """What a program prints, given to `out` and `err` by whoever has the bytes."""
 
     def __init__(
-        self, instrumented: Instrumented, most_bytes: int, on_excess: Callable[[], object] = bool
+        self,
+        instrumented: Instrumented,
+        most_bytes: int,
+        on_excess: Callable[[], object] = bool,
+        kept_bytes: int = _TAIL_BYTES,
     ) -> None:
+        self._kept_bytes = kept_bytes
         self.tokens = make_tokens({marker.milestone for marker in instrumented.markers})
         self.on_excess = on_excess
         self._scanner = MarkerScanner(self.tokens)
@@ -31,7 +41,7 @@ class Output:
         self.err = self._open(most_bytes, self._scanner.feed)
 
     def _open(self, most_bytes: int, clean: Callable[[bytes], bytes]) -> Tail:
-        return Tail(_TAIL_BYTES, most_bytes, self._end_early, clean)
+        return Tail(self._kept_bytes, most_bytes, self._end_early, clean)
 
     def _end_early(self) -> None:
         self.on_excess()
@@ -60,16 +70,20 @@ class PipedOutput(Output):
     """Pipes for a program to write to, read from the moment they exist."""
 
     def __init__(
-        self, instrumented: Instrumented, most_bytes: int, on_excess: Callable[[], object]
+        self,
+        instrumented: Instrumented,
+        most_bytes: int,
+        on_excess: Callable[[], object],
+        kept_bytes: int = _TAIL_BYTES,
     ) -> None:
         self.write_ends: list[int] = []
         self._drains: list[Drain] = []
-        super().__init__(instrumented, most_bytes, on_excess)
+        super().__init__(instrumented, most_bytes, on_excess, kept_bytes)
 
     def _open(self, most_bytes: int, clean: Callable[[bytes], bytes]) -> Tail:
         read_end, write_end = os.pipe()
         self.write_ends.append(write_end)
-        self._drains.append(Drain(read_end, _TAIL_BYTES, most_bytes, self._end_early, clean))
+        self._drains.append(Drain(read_end, self._kept_bytes, most_bytes, self._end_early, clean))
         return self._drains[-1]
 
     async def ended(self) -> None:

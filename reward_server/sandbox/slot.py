@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reward_server.errors import InfrastructureError
-from reward_server.model import ErrorKind
+from reward_server.model import MOST_FETCHED, ErrorKind
 from reward_server.sandbox.cgroups import make_group
 from reward_server.sandbox.keeper import Report, receive
 from reward_server.sandbox.stall import family_cpu_seconds
@@ -30,7 +30,8 @@ _START_SECONDS = 150.0
 _END_SECONDS = 5.0
 _CLEAN_SECONDS, _CLEAN_BYTES = 20.0, 1 << 20
 _KEEPER = Path(__file__).with_name("keeper.py")
-_Answer = tuple[Report, int | None]
+_MOST_DESCRIPTORS = 1 + MOST_FETCHED
+_Answer = tuple[Report, list[int]]
 
 
 class Slot:
@@ -70,8 +71,8 @@ class Slot:
 
     async def run(
         self, request: Mapping[str, Any], descriptors: list[int], deadline_seconds: float
-    ) -> tuple[Report, int | None]:
-        """Have the keeper run one box, and return its report and the artifact's descriptor.
+    ) -> _Answer:
+        """Have the keeper run one box, and return its report and descriptors of what it left.
 
         The descriptors are closed here once they are sent.
 
@@ -129,7 +130,7 @@ class Slot:
     def _on_report(self, channel: socket.socket) -> None:
         report = self._report
         try:
-            text, descriptors = receive(channel, _MESSAGE_BYTES, 1)
+            text, descriptors = receive(channel, _MESSAGE_BYTES, _MOST_DESCRIPTORS)
         except BlockingIOError:
             return
         except OSError as error:
@@ -142,8 +143,7 @@ class Slot:
         elif not text:
             report.set_exception(ConnectionResetError("the keeper is gone"))
         else:
-            artifact = descriptors[0] if descriptors else None
-            report.set_result((_read_report(text), artifact))
+            report.set_result((_read_report(text), descriptors))
 
     async def _ready_channel(self) -> socket.socket:
         if self._is_closed:
@@ -254,11 +254,10 @@ async def _insist(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _discard(report: asyncio.Future[_Answer]) -> None:
-    """Close the artifact of an answer that came but was not taken."""
+    """Close what came with an answer that was not taken."""
     if report.done() and not report.cancelled() and report.exception() is None:
-        artifact = report.result()[1]
-        if artifact is not None:
-            os.close(artifact)
+        for descriptor in report.result()[1]:
+            os.close(descriptor)
 
 
 def _read_report(text: bytes) -> Report:

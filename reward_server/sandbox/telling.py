@@ -9,6 +9,8 @@ from reward_server.model import Box, Execution
 from reward_server.sandbox.verdict import Evidence, judge
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from reward_server.sandbox.output import Output
 
 
@@ -28,16 +30,24 @@ class Told:
     artifact: str
     oom_kills: int
     processes_refused: int
+    fetched: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a dead box has left: the submission, and what there is of the files asked for."""
+
+    artifact: bytes | None = None
+    files: Sequence[bytes] = ()
+    asked: Sequence[str] = ()
 
 
 def tell(
-    box: Box,
-    told: Told,
-    output: Output,
-    artifact: bytes | None,
-    stalled_seconds: float | None,
+    box: Box, told: Told, output: Output, left: Left, stalled_seconds: float | None
 ) -> Execution:
     """Return the run as a value; what it waited for and who disturbed it is added by others."""
+    outcomes = list(zip(left.asked, told.fetched, strict=False))  # a lost box tells of none
+    found = [name for name, outcome in outcomes if outcome == "file"]
     evidence = Evidence(
         exit_code=told.status,
         timed_out=told.timed_out,
@@ -52,11 +62,13 @@ def tell(
         box=box,
         failure=judge(evidence),
         milestones=output.milestones,
-        artifact=artifact if told.artifact == "file" else None,
+        artifact=left.artifact if told.artifact == "file" else None,
         exit_code=told.status,
         duration_seconds=(told.end_ns - told.start_ns) / 1e9,
         cpu_seconds=told.cpu_seconds,
         peak_memory_bytes=told.peak_memory_bytes,
         stdout_tail=output.out.text(),
         stderr_tail=output.error_tail(),
+        files=dict(zip(found, left.files, strict=False)),
+        refused=tuple(name for name, outcome in outcomes if outcome == "refused"),
     )

@@ -65,4 +65,4 @@ def _kind(evidence: Evidence) -> ErrorKind | None:
 def _artifact_kind(artifact: str) -> ErrorKind | None:
     if artifact == "absent":
         return ErrorKind.NO_SUBMISSION
-    return None if artifact == "file" else ErrorKind.INVALID_SUBMISSION
+    return None if artifact in ("file", "unasked") else ErrorKind.INVALID_SUBMISSION

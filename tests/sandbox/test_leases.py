@@ -125,6 +125,17 @@ async def test_who_gives_up_waiting_no_longer_holds_up_the_line() -> None:
     assert watcher.order == [1]
 
 
+async def test_who_has_no_patience_left_leaves_the_line_but_never_a_place_that_is_free() -> None:
+    leases = Leases([(0,)], BUDGET)
+    async with leases.hold(1, 1, 0.0):
+        with pytest.raises(TimeoutError):
+            async with leases.hold(1, 1, 0.01):
+                pass
+        waiting = asyncio.create_task(Watcher(leases).visit(0, Guest(1, 1, 0, None)))
+        await wait_turns(3)
+    await waiting
+
+
 @pytest.mark.parametrize(("cores", "memory"), [(3, 1), (1, BUDGET + 1)])
 async def test_what_will_never_be_there_is_refused_at_once(cores: int, memory: int) -> None:
     leases = Leases([(0,), (1,)], BUDGET)

@@ -48,6 +48,25 @@ def _write(file, data):
     os.close(descriptor)
 
 
+def _give_files(work, inputs):
+    """Lay what came with the program into its work directory."""
+    for name, data in inputs.items():
+        folder = os.path.dirname(name)
+        if folder:
+            os.makedirs(os.path.join(work, folder), exist_ok=True)
+        _write(os.path.join(work, name), data)
+
+
+def _give_input(folder, data):
+    """Make the program's standard input: a file without a name, in a folder of limited size."""
+    path = os.path.join(folder, ".stdin")
+    _write(path, data)
+    descriptor = os.open(path, os.O_RDONLY)
+    os.unlink(path)
+    os.dup2(descriptor, 0)
+    os.close(descriptor)
+
+
 def _go_first():
     """Have the kernel take the box before its keeper when memory runs out."""
     try:
@@ -91,6 +110,9 @@ def _prepare(payload):
     _limit(payload["limits"])
     _go_first()
     file = payload["file"]
+    _give_files(os.path.dirname(file), payload["inputs"])
+    if payload["stdin"]:
+        _give_input(payload["folders"][1], payload["stdin"])
     _write(file, payload["code"].encode())
     sys.stdout.reconfigure(line_buffering=True)
     return _compile(payload, file), _become_main(file)
@@ -101,13 +123,14 @@ def run(payloads):
 
     An exception is shown as the interpreter would show it, without our own frames.
     """
+    code = None
     try:
         code, namespace = _prepare(payloads.pop())
         exec(code, namespace)  # noqa: S102 - this is the box
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - shown as the interpreter would show it
-        trace = error.__traceback__.tb_next if error.__traceback__ else None
+        trace = error.__traceback__.tb_next if code and error.__traceback__ else None
         sys.excepthook(type(error), error.with_traceback(trace), trace)
         sys.exit(1)
 

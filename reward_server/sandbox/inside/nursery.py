@@ -57,9 +57,10 @@ def _mount_folders(request):
         options = f"size={request['disk_bytes']},nr_inodes={inodes},mode={mode}"
         spaces.mount("tmpfs", folder, "tmpfs", _OWN, options)
     spaces.mount("tmpfs", "/workdir", "tmpfs", _OWN, "size=64k,mode=755")
-    public = f"/workdir/{request['task_id']}/prepared/public"
-    os.makedirs(public, 0o755)
-    spaces.mount(f"{_STAGE}/{request['public']}", public, None, spaces.BIND)
+    if request["public"] is not None:
+        public = f"/workdir/{request['task_id']}/prepared/public"
+        os.makedirs(public, 0o755)
+        spaces.mount(f"{_STAGE}/{request['public']}", public, None, spaces.BIND)
     read_only = spaces.BIND | spaces.REMOUNT | spaces.READ_ONLY
     spaces.mount(None, "/workdir", None, read_only | _OWN)
     spaces.mount("tmpfs", _STAGE, "tmpfs", spaces.READ_ONLY | _OWN, "size=4k,mode=000")

@@ -33,7 +33,7 @@ _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 4, 38, 22, 2
 _CHUNK_BYTES = 1 << 16
 _HELD_BYTES = 1 << 18
 _IDLE_SECONDS = 3600.0
-_READY, _STARTED, _OUT, _ERR, _ARTIFACT, _BEAT, _REPORT = b"RS12ABE"
+_READY, _STARTED, _OUT, _ERR, _ARTIFACT, _FILE, _BEAT, _REPORT = b"RS12AFBE"
 _ROOT = "/sys/fs/cgroup/"
 _COUNTERS = {  # where the kernel counts: both layouts, whichever is there
     "oom_kills": (("memory/memory.oom_control", "oom_kill"), ("memory.events", "oom_kill")),
@@ -140,6 +140,7 @@ class Report:
         self.oom_kills = self.processes_refused = 0
         self.disk_full = False
         self.artifact = "absent"
+        self.fetched = []
 
 
 class Run:
@@ -166,10 +167,8 @@ class Run:
         for kind, pipe in self._pipes.items():
             self._drain(kind, pipe)
         self._count(spent)
-        artifact = self._collect() if self.report.launched else None
-        while artifact is not None and (chunk := os.read(artifact, _CHUNK_BYTES)):
-            self._relay.put(_ARTIFACT, chunk)
-            self._relay.flush()
+        if self.report.launched:
+            self._send_left(keeper.collect(self._folders, self._request, self.report))
         self._relay.put(_REPORT, json.dumps(vars(self.report)).encode())
         self._relay.flush()
 
@@ -313,21 +312,23 @@ class Run:
         report.oom_kills = counters.read("oom_kills") or 0
         report.processes_refused = counters.read("processes_refused") or 0
 
-    def _collect(self):
-        request, report = self._request, self.report
-        for folder in self._folders:
-            space = os.fstatvfs(folder)
-            report.disk_full = report.disk_full or space.f_bavail == 0 or space.f_favail == 0
-        os.chmod(f"/proc/self/fd/{self._folders[0]}", 0o700)  # the program may have closed it
-        report.artifact, artifact = keeper.open_artifact(
-            self._folders[0], request["artifact"], request["artifact_bytes"]
-        )
-        return artifact
+    def _send_left(self, descriptors):
+        """Send the artifact, if there is one, and then each fetched file under its place."""
+        if self.report.artifact == "file":
+            self._send(descriptors.pop(0), _ARTIFACT, b"")
+        for place, descriptor in enumerate(descriptors):
+            self._relay.put(_FILE, bytes([place]))  # an empty file is one, too
+            self._send(descriptor, _FILE, bytes([place]))
+
+    def _send(self, descriptor, kind, prefix):
+        while chunk := os.read(descriptor, _CHUNK_BYTES):
+            self._relay.put(kind, prefix + chunk)
+            self._relay.flush()
 
 
 def _receive():
     """Read the request; a server that goes away, or never asks, ends the wait."""
-    content = b""
+    content = bytearray()
     size = 4
     while len(content) < size:
         ready, _, _ = select.select([0], [], [], _IDLE_SECONDS)
