@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer_client.verl.durations import describe, weigh
-from trainer_client.verl.settings import DurationSettings
+from trainer_client.durations import describe, weigh
+from trainer_client.settings import DurationSettings
 
 PLAIN = DurationSettings()
 rows = st.lists(

@@ -17,7 +17,7 @@ from trainer_client.launch.preflight import (
     check_run,
     check_server,
 )
-from trainer_client.verl.settings import RunSettings
+from trainer_client.settings import RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ import pytest
 
 from tests.relays import Liar, Relay, reply
 from trainer_client import RewardServerError
-from trainer_client.verl.patience import Patience
-from trainer_client.verl.prompting import PromptSource, Wish
-from trainer_client.verl.settings import RunSettings
+from trainer_client.patience import Patience
+from trainer_client.prompting import PromptSource, Wish
+from trainer_client.settings import RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import RunningServer
     from tests.relays import Heard
-    from trainer_client.verl.prompting import Messages, Prompt
+    from trainer_client.prompting import Messages, Prompt
 
 TASK = "spooky-author-identification"
 OTHER = "random-acts-of-pizza"

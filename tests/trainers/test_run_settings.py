@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainer_client.verl.settings import RunSettings
+from trainer_client.settings import RunSettings
 
 NODE = {"url": "http://127.0.0.1:8000", "tasks": ["t"], "run_id": "r"}
 

@@ -1,4 +1,4 @@
-"""Real training by veRL on the CPU, with a real reward server; `make test-verl` runs all of it."""
+"""Real training by veRL on the CPU, with a real reward server; see `make test-trainers`."""
 
 from __future__ import annotations
 

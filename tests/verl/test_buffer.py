@@ -22,10 +22,10 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from tests.conftest import wait_until
 from tests.verl.served import TASK, Served, serving
 from trainer_client import RewardClient, SampleLostError
+from trainer_client.patience import Patience
+from trainer_client.prompting import Prompt
 from trainer_client.verl.buffer import CANCELLED, CancellingReplayBuffer
 from trainer_client.verl.dataset import make_row
-from trainer_client.verl.patience import Patience
-from trainer_client.verl.prompting import Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

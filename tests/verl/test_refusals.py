@@ -9,8 +9,8 @@ import pytest
 
 from tests.verl.training import TASK
 from trainer_client import RequestRefusedError
+from trainer_client.settings import RunSettings
 from trainer_client.verl import plugin
-from trainer_client.verl.settings import RunSettings
 
 if TYPE_CHECKING:
     from tests.conftest import RunningServer

@@ -22,8 +22,9 @@ from trainer_client.launch.preflight import (
 )
 from trainer_client.launch.presets import Wishes
 from trainer_client.launch.running import become, make_command
+from trainer_client.run import API_KEY
+from trainer_client.settings import NODE, RunSettings
 from trainer_client.verl.findings import at, flatten
-from trainer_client.verl.settings import API_KEY, NODE, RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

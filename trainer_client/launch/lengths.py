@@ -10,7 +10,7 @@ from trainer_client.errors import RequestRefusedError
 
 if TYPE_CHECKING:
     from trainer_client.client import RewardClient
-    from trainer_client.verl.settings import RunSettings
+    from trainer_client.settings import RunSettings
 
 Count = Callable[[list[dict[str, Any]]], int]
 _CHARACTERS_PER_TOKEN = 4

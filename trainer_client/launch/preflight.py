@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from trainer_client.answers import JsonObject
     from trainer_client.client import RewardClient
     from trainer_client.launch.lengths import Count
+    from trainer_client.settings import RunSettings
     from trainer_client.verl.findings import Tree
-    from trainer_client.verl.settings import RunSettings
 
 _PROBE_SECONDS = 300.0
 _READY_SECONDS = 10.0

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from verl.trainer.ppo.v1.replay_buffer import ReplayBufferAsync
 
 from trainer_client.errors import RewardServerError
-from trainer_client.verl.patience import Patience
-from trainer_client.verl.settings import NODE, RunSettings
+from trainer_client.patience import Patience
+from trainer_client.settings import NODE, RunSettings
 
 if TYPE_CHECKING:
     from trainer_client.client import RewardClient

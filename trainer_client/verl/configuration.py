@@ -26,10 +26,10 @@ from transformers import AutoTokenizer
 from verl.trainer.ppo.utils import need_critic, need_reference_policy
 from verl.utils.config import omega_conf_to_dataclass, validate_config
 
+from trainer_client.settings import NODE, RunSettings
 from trainer_client.verl.dead_keys import find_dead
 from trainer_client.verl.findings import Finding, at
 from trainer_client.verl.known_keys import find_misfits, find_unknown
-from trainer_client.verl.settings import NODE, RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

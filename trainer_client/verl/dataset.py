@@ -19,14 +19,14 @@ from torch.utils.data import Dataset
 from verl.utils.skip import SkipManager
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 
-from trainer_client.verl.prompting import PromptSource, Wish
+from trainer_client.prompting import PromptSource, Wish
+from trainer_client.settings import NODE, RunSettings
 from trainer_client.verl.registration import check_registered
-from trainer_client.verl.settings import NODE, RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trainer_client.verl.prompting import Messages, Prompt
+    from trainer_client.prompting import Messages, Prompt
 
 TRAINING, VALIDATION = "train", "validation"
 _MODES = ("sync", "colocate_async")

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
+from trainer_client.measures import measure, parent_of
+from trainer_client.settings import NODE, RunSettings
 from trainer_client.verl.registration import check_registered
-from trainer_client.verl.scoring import Sample, measure, parent_of, score
-from trainer_client.verl.settings import NODE, RunSettings
+from trainer_client.verl.scoring import Sample, score
 
 if TYPE_CHECKING:
     from collections.abc import Callable

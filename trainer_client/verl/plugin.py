@@ -22,10 +22,10 @@ from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY
 from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
+from trainer_client.durations import describe, weigh
 from trainer_client.errors import RequestRefusedError, RewardServerError
-from trainer_client.verl.durations import describe, weigh
-from trainer_client.verl.scoring import DURATIONS
-from trainer_client.verl.settings import NODE, RunSettings
+from trainer_client.measures import DURATIONS
+from trainer_client.settings import NODE, RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,19 +10,13 @@ each process, one deadline, the same keys for every sample, and no number withou
 
 from __future__ import annotations
 
-import asyncio
-import json
 from typing import TYPE_CHECKING
 
-from trainer_client.verl.scoring import measure, parent_of
-from trainer_client.verl.settings import RunSettings
+from trainer_client.measures import measure, parent_of
+from trainer_client.settings import RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from trainer_client.async_client import AsyncRewardClient
-
-_clients: dict[tuple[asyncio.AbstractEventLoop, str], AsyncRewardClient] = {}
 
 
 async def compute_score(
@@ -42,20 +36,16 @@ async def compute_score(
     """
     settings = RunSettings.read(reward_server)
     parent_id = parent_of(extra_info or {})
-    answer = await _client(settings).score(
-        data_source,
-        completion=solution_str,
-        run_id=settings.run_id,
-        parent_id=parent_id,
-        prompt_kind="scratch" if parent_id is None else "improve",
-        wall_seconds=settings.wall_seconds,
+    answer = (
+        await settings.run()
+        .shared_async_client()
+        .score(
+            data_source,
+            completion=solution_str,
+            run_id=settings.run_id,
+            parent_id=parent_id,
+            prompt_kind="scratch" if parent_id is None else "improve",
+            wall_seconds=settings.wall_seconds,
+        )
     )
     return measure(answer, is_improvement=parent_id is not None)
-
-
-def _client(settings: RunSettings) -> AsyncRewardClient:
-    """Return this event loop's client for a server."""
-    place = asyncio.get_running_loop(), json.dumps(settings.model_dump(mode="json"))
-    if place not in _clients:
-        _clients[place] = settings.async_client()
-    return _clients[place]

@@ -1,4 +1,4 @@
-"""From a sample of veRL's to a submission, and from the answer to what veRL keeps of it."""
+"""From a sample of veRL's to a submission."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from trainer_client.answers import Answer
     from trainer_client.async_client import AsyncRewardClient
-    from trainer_client.verl.settings import RunSettings
-
-DURATIONS = {"wall": "duration_seconds", "cpu": "cpu_seconds"}
+    from trainer_client.settings import RunSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +55,3 @@ async def score(client: AsyncRewardClient, settings: RunSettings, sample: Sample
         priority="evaluation" if sample.is_validation else "training",
         wall_seconds=settings.wall_seconds,
     )
-
-
-def measure(answer: Answer, *, is_improvement: bool) -> dict[str, float | str]:
-    """Return what veRL keeps beside the reward: the same keys for every sample.
-
-    veRL takes means of the numbers in a validation and writes the text to its dumps. The score of
-    the task is not among it: a program without a valid submission has none, and a number would
-    be made up.
-    """
-    return {
-        "score": answer.reward,
-        "valid": float(answer.valid),
-        "medal": float(answer.medal is not None),
-        "milestones": float(len(answer.milestones)),
-        "timed_out": float(answer.error is not None and answer.error.kind == "timeout"),
-        "improvement": float(is_improvement),
-        "duration_seconds": answer.duration_seconds,
-        "cpu_seconds": answer.cpu_seconds,
-        "contended": float(answer.sandbox.contended),
-        "queue_seconds": answer.timings.queue,
-        "solution_id": answer.solution_id,
-    }
-
-
-def parent_of(extra_info: Mapping[str, object]) -> str | None:
-    """Return the solution that a prompt asked to improve on."""
-    parent_id = extra_info.get("parent_id")
-    return str(parent_id) if parent_id else None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from trainer_client.verl.settings import DurationSettings
+    from trainer_client.settings import DurationSettings
 
     Floats = NDArray[np.float64]
     Flags = NDArray[np.bool_]

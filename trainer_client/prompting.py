@@ -3,11 +3,12 @@
 A run asks for the prompt from scratch of each of its tasks once, at its start, where a mistake may
 still end it. Prompts that improve on a solution are asked for when they are wanted. Whatever goes
 wrong then, the prompt from scratch stands in, and a server that is away is not waited for again
-for a while. Nothing here knows veRL or torch; how tokens are counted is given.
+for a while. Nothing here knows a trainer or torch; how tokens are counted is given.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
@@ -16,14 +17,14 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from trainer_client.errors import RequestRefusedError, RewardServerError
-from trainer_client.verl.patience import Patience
+from trainer_client.patience import Patience
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from trainer_client.answers import JsonObject
     from trainer_client.client import RewardClient
-    from trainer_client.verl.settings import RunSettings
+    from trainer_client.settings import RunSettings
 
 Messages = list[dict[str, str]]
 
@@ -40,6 +41,11 @@ class CountTokens(Protocol):
 
     def __call__(self, messages: Messages, /) -> int:
         """Return the number."""
+
+
+def count_characters(messages: Messages) -> int:
+    """Return a length for trainers that do not say how their model counts tokens."""
+    return sum(len(message["content"]) for message in messages)
 
 
 class _Message(BaseModel):
@@ -68,6 +74,10 @@ class Prompt(BaseModel):
     def chat(self) -> Messages:
         """Return the messages as trainers want them."""
         return [message.model_dump() for message in self.messages]
+
+    def text(self, role: str) -> str | None:
+        """Return what is said in a role, None if nothing is."""
+        return next((one.content for one in self.messages if one.role == role), None)
 
     @property
     def characters(self) -> int:
@@ -230,7 +240,7 @@ class PromptSource:
                 if tokens >= _FULL * self._most_tokens:
                     return best
         if best is None:
-            most = f"data.max_prompt_length={self._most_tokens}"
+            most = f"max_prompt_length={self._most_tokens}"
             message = f"no prompt of task {task_id!r} fits {most}: {why}"
             raise ValueError(message)
         return best
@@ -263,3 +273,20 @@ class PromptSource:
             message = f"{len(prompts)} prompts came back for {wish.count}"
             raise ValueError(message)
         return prompts
+
+
+def endless(settings: RunSettings, most_characters: int) -> Iterator[tuple[str, Prompt]]:
+    """Yield tasks in turn, each with a prompt, for trainers that count neither tokens nor steps.
+
+    Once there is a first, a server that is away does not end them.
+
+    Raises:
+        ValueError, RewardServerError: as `PromptSource.begin` does.
+    """
+    settings = settings.without_steps()
+    source = PromptSource(settings, count_characters, most_characters)
+    source.begin()
+    for seed in itertools.count(settings.prompts.seed):
+        for task_id in settings.tasks:
+            [prompt] = source.draw(Wish(task_id, 1, seed))
+            yield task_id, prompt

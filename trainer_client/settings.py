@@ -1,4 +1,4 @@
-"""What a run says about its reward server: the node `reward_server` of veRL's configuration.
+"""What a run says about its reward server: the node `reward_server` of a configuration.
 
     reward_server:
       url: http://10.0.0.5:8000
@@ -13,21 +13,19 @@ taken from the environment (`REWARD_SERVER_API_KEY`).
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from trainer_client.async_client import AsyncRewardClient
-from trainer_client.client import RewardClient
 from trainer_client.options import check_url
+from trainer_client.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trainer_client.options import OptionFields
+    from trainer_client.async_client import AsyncRewardClient
+    from trainer_client.client import RewardClient
 
-API_KEY = "REWARD_SERVER_API_KEY"
 NODE = "reward_server"
 
 Seconds = Annotated[float, Field(gt=0, le=7 * 86_400, allow_inf_nan=False)]
@@ -114,20 +112,26 @@ class RunSettings(_Node):
         """The run of samples that nothing is trained on: the store keeps them apart."""
         return f"{self.run_id}/validation"
 
+    def without_steps(self) -> Self:
+        """Return this for a trainer that tells no step: the best stand in for the last one's."""
+        if self.prompts.strategy != "previous_step":
+            return self
+        prompts = self.prompts.model_copy(update={"strategy": "best"})
+        return self.model_copy(update={"prompts": prompts})
+
+    def run(self) -> Run:
+        """Return the run itself, with what it is scored by."""
+        return Run(
+            self.url, self.run_id, self.wall_seconds, self.deadline_seconds, self.outage_seconds
+        )
+
     def async_client(self) -> AsyncRewardClient:
         """Return a client for one event loop; a sample that is given up ends its job, too."""
-        return AsyncRewardClient(self.url, os.environ.get(API_KEY), **self._options())
+        return self.run().async_client()
 
     def client(self) -> RewardClient:
         """Return a client for any thread."""
-        return RewardClient(self.url, os.environ.get(API_KEY), **self._options())
-
-    def _options(self) -> OptionFields:
-        return {
-            "deadline_seconds": self.deadline_seconds,
-            "outage_seconds": self.outage_seconds,
-            "cancel_on_abandon": True,
-        }
+        return self.run().client()
 
 
 def _plain(node: object) -> object:

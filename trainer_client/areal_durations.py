@@ -1,0 +1,22 @@
+"""Durations in AReaL's gradient: an actor's `compute_advantages` ends with `weigh_advantages`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from trainer_client.durations import weigh
+from trainer_client.settings import DurationSettings
+
+
+def weigh_advantages(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Weigh the advantages of trajectories by Δt / mean Δt over all of them, and return them."""
+    seconds = torch.cat([one["duration_seconds"] for one in batch]).double().cpu().numpy()
+    everything = np.ones(len(seconds), dtype=bool)
+    weights = torch.from_numpy(weigh(seconds, [""] * len(seconds), everything, DurationSettings()))
+    sizes = [len(one["duration_seconds"]) for one in batch]
+    for one, some in zip(batch, weights.split(sizes), strict=True):
+        one["advantages"] = one["advantages"] * some.to(one["advantages"]).unsqueeze(-1)
+    return batch

@@ -1,0 +1,153 @@
+"""A training run, for trainers that hand over rows of a data set and what the policy wrote.
+
+    run = Run.from_environment(run_id="spooky-1")
+    answer = await run.shared_async_client().score(**run.submission(row, completion).body())
+
+A row names its task (`task_id`) and, if its prompt asked to improve on a solution, that solution
+(`parent_id`), as `POST /v1/prompts` does. The server's key is taken from the environment alone,
+because trainers write their configuration to logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack
+
+from trainer_client.async_client import AsyncRewardClient
+from trainer_client.client import RewardClient
+from trainer_client.options import HERE, check_url
+from trainer_client.submissions import Submission
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trainer_client.options import OptionFields
+
+API_KEY = "REWARD_SERVER_API_KEY"
+URL = "REWARD_SERVER_URL"
+RUN_ID = "REWARD_SERVER_RUN_ID"
+
+_END_CHARACTERS = 200
+_END = re.compile(
+    r"(?:(?:<[|\uff5c][^|<>\uff5c]{1,40}[|\uff5c]>|</s>|<eos>|<pad>|<end_of_turn>)\s*)+\Z"
+)
+
+
+class RunFields(TypedDict, total=False):
+    """What may be said about a run; see `Run`."""
+
+    url: str
+    run_id: str
+    wall_seconds: float | None
+    deadline_seconds: float
+    outage_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run and its reward server.
+
+    `deadline_seconds` bounds the whole wait for one sample, `outage_seconds` how long the server
+    may be away meanwhile. `wall_seconds` is a lower time limit for programs than their task's.
+    """
+
+    url: str = HERE
+    run_id: str = "default"
+    wall_seconds: float | None = None
+    deadline_seconds: float = 6 * 3600.0
+    outage_seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        check_url(self.url)
+
+    @classmethod
+    def from_environment(cls, **said: Unpack[RunFields]) -> Self:
+        """Return a run as it is said, and for the rest as `REWARD_SERVER_URL` and `_RUN_ID` say.
+
+        Raises:
+            ValueError: the address is none.
+        """
+        named: RunFields = {}
+        if url := os.environ.get(URL):
+            named["url"] = url
+        if run_id := os.environ.get(RUN_ID):
+            named["run_id"] = run_id
+        return replace(cls(**named), **said)
+
+    def async_client(self) -> AsyncRewardClient:
+        """Return a client for one event loop; a sample that is given up ends its job, too."""
+        return AsyncRewardClient(self.url, os.environ.get(API_KEY), **self._options())
+
+    def client(self) -> RewardClient:
+        """Return a client for any thread."""
+        return RewardClient(self.url, os.environ.get(API_KEY), **self._options())
+
+    def shared_async_client(self) -> AsyncRewardClient:
+        """Return the client that everything of this run in this event loop uses."""
+        for loop in [loop for loop in _of_loops if loop.is_closed()]:
+            del _of_loops[loop]
+        clients = _of_loops.setdefault(asyncio.get_running_loop(), {})
+        return clients.get(self) or clients.setdefault(self, self.async_client())
+
+    def shared_client(self) -> RewardClient:
+        """Return the client that all threads of this process use for this run."""
+        return _of_process.get(self) or _of_process.setdefault(self, self.client())
+
+    def submission(
+        self,
+        row: Mapping[str, object],
+        completion: str | Sequence[Mapping[str, object]],
+        *,
+        step: int | None = None,
+        name: str | None = None,
+    ) -> Submission:
+        """Return what is sent for an answer of the policy to a row.
+
+        With a step and a name within it, which only this answer has, the program runs once however
+        often the sample is asked for, by another process of the trainer, too.
+
+        Raises:
+            ValueError: the row names no task.
+        """
+        task_id, parent_id = row.get("task_id"), row.get("parent_id")
+        if not task_id:
+            message = f"a row names no task_id; it has {sorted(row)}"
+            raise ValueError(message)
+        return Submission(
+            str(task_id),
+            completion=text_of(completion),
+            run_id=self.run_id,
+            step=step,
+            sample_id=name,
+            parent_id=str(parent_id) if parent_id else None,
+            prompt_kind="improve" if parent_id else "scratch",
+            wall_seconds=self.wall_seconds,
+            idempotency_key=f"{self.run_id}/{step}/{name}" if name and step is not None else None,
+        )
+
+    def _options(self) -> OptionFields:
+        return {
+            "deadline_seconds": self.deadline_seconds,
+            "outage_seconds": self.outage_seconds,
+            "cancel_on_abandon": True,
+        }
+
+
+def text_of(completion: str | Sequence[Mapping[str, object]]) -> str:
+    """Return what the policy wrote: a text, or its own last message of a conversation."""
+    if isinstance(completion, str):
+        return completion
+    texts = [one.get("content") for one in completion if one.get("role") == "assistant"]
+    return str(texts[-1] or "") if texts else ""
+
+
+def without_end(text: str) -> str:
+    """Return a text without the special tokens at its end, where a trainer decodes them, too."""
+    return text[:-_END_CHARACTERS] + _END.sub("", text[-_END_CHARACTERS:])
+
+
+_of_loops: dict[asyncio.AbstractEventLoop, dict[Run, AsyncRewardClient]] = {}
+_of_process: dict[Run, RewardClient] = {}
