@@ -1,4 +1,4 @@
-"""The command line: serve, work, check, score, tasks, solutions, prompts, rescore, lm."""
+"""The command line: serve, work, check, score, tasks, solutions, prompts, rescore, lm, openapi."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from reward_server import preflight
 from reward_server.api import serving
 from reward_server.api.app import create_app
 from reward_server.cli_lm import lm_app
+from reward_server.cli_openapi import openapi_command
 from reward_server.cli_prompts import prompts_command
 from reward_server.cli_rescore import rescore_command
 from reward_server.cli_solutions import show_answer, solutions_app
@@ -47,6 +48,7 @@ app.add_typer(lm_app, name="lm")
 app.add_typer(solutions_app, name="solutions")
 app.command("rescore")(rescore_command)
 app.command("prompts")(prompts_command)
+app.command("openapi")(openapi_command)
 
 out = Console()
 err = Console(stderr=True)

@@ -8,30 +8,27 @@ import platform
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import APIRouter, Depends, FastAPI, Query, Response
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.exceptions import HTTPException
 
 from reward_server.api import answers, problems
+from reward_server.api.adapters import routes as adapter_routes
+from reward_server.api.document import DocumentedApp
 from reward_server.api.jobs import routes as job_routes
 from reward_server.api.prompts import routes as prompt_routes
+from reward_server.api.run_code import routes as run_code_routes
 from reward_server.api.services import Services, Wired, as_json, check_client
 from reward_server.api.solutions import routes as solution_routes
 from reward_server.errors import InfrastructureError
-from reward_server.model import ErrorKind
 from reward_server.tasks.briefing import briefings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
 
-    from fastapi.responses import JSONResponse
-
-_problem = {"model": problems.Problem, "content": {"application/problem+json": {}}}
-_PROBLEMS: dict[int | str, dict[str, Any]] = dict.fromkeys(
-    (401, 404, 409, 413, 415, 422, 429, 503), _problem
-)
+_METRICS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}}
+}
 
 open_routes = APIRouter()
 routes = APIRouter()
@@ -47,36 +44,18 @@ def create_app(open_services: Callable[[], AbstractAsyncContextManager[Services]
             yield
 
     version = importlib.metadata.version("reward-server")
-    app = FastAPI(title="reward-server", version=version, lifespan=lifespan)
+    app = DocumentedApp(title="reward-server", version=version, lifespan=lifespan)
     app.include_router(open_routes)
-    guarded_routes = APIRouter(dependencies=[Depends(check_client)], responses=_PROBLEMS)
+    guarded_routes = APIRouter(dependencies=[Depends(check_client)])
     guarded_routes.include_router(job_routes)
     guarded_routes.include_router(solution_routes)
     guarded_routes.include_router(prompt_routes)
+    guarded_routes.include_router(run_code_routes)
+    guarded_routes.include_router(adapter_routes)
     guarded_routes.include_router(routes)
     app.include_router(guarded_routes)
     problems.add_handlers(app)
-    app.add_exception_handler(HTTPException, _on_http)
-    app.add_exception_handler(RequestValidationError, _on_invalid)
-    app.add_exception_handler(Exception, _on_bug)
     return app
-
-
-async def _on_http(_: Request, error: Exception) -> JSONResponse:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    kind = ErrorKind.NOT_FOUND if status == 404 else ErrorKind.INVALID_REQUEST
-    return problems.respond(kind, "there is nothing at this path and method", status)
-
-
-async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
-    found = error.errors() if isinstance(error, RequestValidationError) else []
-    texts = (f"{'.'.join(map(str, e['loc']))[:80]}: {e['msg']}" for e in found[:5])
-    return problems.respond(ErrorKind.INVALID_REQUEST, "; ".join(texts))
-
-
-async def _on_bug(_: Request, error: Exception) -> JSONResponse:
-    del error  # the server's log has it; a client must not
-    return problems.respond(ErrorKind.WORKER_LOST, "the server failed on this request")
 
 
 @routes.get("/v1/tasks")
@@ -86,7 +65,7 @@ async def tasks(services: Wired) -> answers.TasksOut:
     return answers.TasksOut(tasks=[answers.TaskSummary.of(task) for task in prepared])
 
 
-@routes.get("/v1/tasks/{task_id}")
+@routes.get("/v1/tasks/{task_id}", responses=problems.told(404))
 async def task(
     task_id: str,
     services: Wired,
@@ -106,7 +85,11 @@ async def livez() -> answers.AliveOut:
     return answers.AliveOut()
 
 
-@open_routes.get("/readyz", response_model=answers.ReadyOut)
+@open_routes.get(
+    "/readyz",
+    response_model=answers.ReadyOut,
+    responses={503: {"model": answers.ReadyOut, "description": "It cannot, and says why."}},
+)
 async def readyz(services: Wired) -> Response:
     """Tell whether submissions can be scored now, part by part."""
     try:
@@ -129,7 +112,7 @@ async def readyz(services: Wired) -> Response:
     return as_json(content, 200 if content.ready else 503)
 
 
-@open_routes.get("/metrics")
+@open_routes.get("/metrics", response_class=Response, responses=_METRICS)
 async def metrics(services: Wired) -> Response:
     """Return numbers about jobs and slots in Prometheus' format."""
     shown = services.meter.show(services.desk.admission, services.desk.worker)

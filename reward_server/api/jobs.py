@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from reward_server.api import answers
+from reward_server.api.problems import told
 from reward_server.api.requests import (
     BatchRequest,
     CancelRequest,
+    JobRequest,
     ScoreRequest,
     WaitRequest,
     describe_body,
+    describe_submission,
     read_request,
-    read_score_request,
+    read_submission,
 )
-from reward_server.api.services import Client, Wired, as_json, parse_id
+from reward_server.api.services import NDJSON, Client, Id, Wired, as_json, lines_of, parse_id
 from reward_server.errors import InfrastructureError, RequestError
 from reward_server.model import ErrorKind
 from reward_server.store.values import JobState
@@ -30,28 +34,44 @@ if TYPE_CHECKING:
     from reward_server.jobs.following import Progress
     from reward_server.store.values import BatchItem, StoredAnswer
 
+
+class _JobConvertor(StringConvertor):
+    """Ids of jobs in paths, of which those of `wait` and `cancel` are none."""
+
+    regex = "(?!(?:wait|cancel)$)[^/]+"
+
+
+register_url_convertor("job", _JobConvertor())
 routes = APIRouter()
 
 Seconds = Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False)]
 _TOLD_AT_ONCE = 100
 _ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"model": answers.JobOut}}
+_REFUSALS = told(404, 409, 413, 429)
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "A line of JSON for each end; blank lines mean nothing.",
+        "headers": {"Batch-Id": {"required": True, "schema": {"type": "string", "format": "uuid"}}},
+        "content": {NDJSON: {"schema": lines_of("ResultOut", "LostOut")}},
+    }
+}
 
 
 @routes.post(
     "/score",
     response_model=answers.Answer,
-    responses=_ACCEPTED,
-    openapi_extra=describe_body(ScoreRequest),
+    responses={**_ACCEPTED, **_REFUSALS},
+    openapi_extra=describe_submission(ScoreRequest),
 )
 @routes.post(
     "/v1/score",
     response_model=answers.Answer,
-    responses=_ACCEPTED,
-    openapi_extra=describe_body(ScoreRequest),
+    responses={**_ACCEPTED, **_REFUSALS},
+    openapi_extra=describe_submission(ScoreRequest),
 )
 async def score(request: Request, services: Wired, client: Client) -> Response:
     """Score one submission; held until it has ended, or for `wait_seconds`."""
-    asked = await read_score_request(request, services.settings.body_bytes)
+    asked = await read_submission(request, services.settings.body_bytes, ScoreRequest)
     accepted = await services.desk.submit(asked.asked(client))
     ending = await services.desk.wait(accepted.job_id, asked.wait_seconds, is_fresh=accepted.is_new)
     return _job_response(accepted.job_id, ending)
@@ -61,21 +81,22 @@ async def score(request: Request, services: Wired, client: Client) -> Response:
     "/v1/jobs",
     status_code=202,
     response_model=answers.JobStateOut,
-    openapi_extra=describe_body(ScoreRequest),
+    responses=_REFUSALS,
+    openapi_extra=describe_submission(JobRequest),
 )
 async def submit(request: Request, services: Wired, client: Client) -> Response:
     """Accept one submission, durably, and answer at once with its job, which may have ended."""
-    asked = await read_score_request(request, services.settings.body_bytes)
-    if asked.wait_seconds is not None:
-        message = "wait_seconds belongs to POST /score or GET /v1/jobs/{id}"
-        raise RequestError(ErrorKind.INVALID_REQUEST, message)
+    asked = await read_submission(request, services.settings.body_bytes, JobRequest)
     accepted = await services.desk.submit(asked.asked(client))
     content = answers.JobStateOut(job_id=accepted.job_id, status=accepted.state.value)
     return as_json(content, 202)
 
 
 @routes.post(
-    "/v1/jobs/wait", response_model=answers.EndingsOut, openapi_extra=describe_body(WaitRequest)
+    "/v1/jobs/wait",
+    response_model=answers.EndingsOut,
+    responses=told(404),
+    openapi_extra=describe_body(WaitRequest),
 )
 async def wait_for_any(request: Request, services: Wired) -> Response:
     """Wait until one of many jobs has ended, up to `wait_seconds`, and tell of all that have."""
@@ -95,15 +116,17 @@ def _ending(
     return answers.EndingOut(job_id=job_id, answer=answers.Answer.of(ending), error=None)
 
 
-@routes.get("/v1/jobs/{job_id}", response_model=answers.Answer, responses=_ACCEPTED)
-async def job(job_id: str, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
+@routes.get(
+    "/v1/jobs/{job_id:job}", response_model=answers.Answer, responses={**_ACCEPTED, **told(404)}
+)
+async def job(job_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
     """Return a job's answer once it has ended, waiting for it up to `wait_seconds`."""
     parsed = parse_id(job_id, "job")
     return _job_response(parsed, await services.desk.wait(parsed, wait_seconds))
 
 
-@routes.delete("/v1/jobs/{job_id}")
-async def cancel(job_id: str, services: Wired) -> answers.JobStateOut:
+@routes.delete("/v1/jobs/{job_id:job}", responses=told(404))
+async def cancel(job_id: Id, services: Wired) -> answers.JobStateOut:
     """End a job that nobody wants any more; one that has ended stays as it is."""
     parsed = parse_id(job_id, "job")
     state = await services.desk.cancel(parsed)
@@ -136,6 +159,7 @@ def _open_state(state: JobState) -> Literal["queued", "running"]:
     "/v1/batches",
     status_code=202,
     response_model=answers.BatchOut,
+    responses=_REFUSALS,
     openapi_extra=describe_body(BatchRequest),
 )
 async def submit_batch(request: Request, services: Wired, client: Client) -> Response:
@@ -155,8 +179,8 @@ async def _submit_batch(
     )
 
 
-@routes.get("/v1/batches/{batch_id}", response_model=answers.BatchProgressOut)
-async def batch(batch_id: str, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
+@routes.get("/v1/batches/{batch_id}", response_model=answers.BatchProgressOut, responses=told(404))
+async def batch(batch_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
     """Return what a batch has so far, waiting up to `wait_seconds` until that is enough."""
     parsed = parse_id(batch_id, "batch")
     progress = await services.desk.wait_for_batch(parsed, wait_seconds)
@@ -170,13 +194,13 @@ async def batch(batch_id: str, services: Wired, wait_seconds: Seconds = 0.0) -> 
 @routes.post(
     "/score/batch",
     response_class=StreamingResponse,
-    responses={200: {"content": {"application/x-ndjson": {}}}},
+    responses={**_STREAM, **_REFUSALS},
     openapi_extra=describe_body(BatchRequest),
 )
 @routes.post(
     "/v1/score/batch",
     response_class=StreamingResponse,
-    responses={200: {"content": {"application/x-ndjson": {}}}},
+    responses={**_STREAM, **_REFUSALS},
     openapi_extra=describe_body(BatchRequest),
 )
 async def stream_batch(request: Request, services: Wired, client: Client) -> Response:
@@ -189,7 +213,7 @@ async def stream_batch(request: Request, services: Wired, client: Client) -> Res
     batch_id, _ = await _submit_batch(request, services, client)
     return StreamingResponse(
         _lines(services, batch_id),
-        media_type="application/x-ndjson",
+        media_type=NDJSON,
         headers={"Batch-Id": str(batch_id)},
     )
 

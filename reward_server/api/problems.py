@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import http
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from reward_server.errors import InfrastructureError, OverloadedError, RequestError
 from reward_server.model import Blame, ErrorKind
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI, Request
 
 RETRY_SECONDS = 5
+MEDIA_TYPE = "application/problem+json"
 
 _STATUS = {
     ErrorKind.UNAUTHORIZED: 401,
@@ -27,6 +31,20 @@ _STATUS = {
 }
 
 
+_MEANING = {
+    401: "There is no key, or a wrong one.",
+    404: "There is no such thing: a task, a job, a batch, a solution or a run.",
+    409: "The idempotency key belongs to another request.",
+    413: "More than the server takes.",
+    415: "The body is not JSON.",
+    422: "The request is wrong, and `detail` says where.",
+    429: "The queue is full, or this client's share of it. Come again after `Retry-After` seconds.",
+    503: "The server failed, or the job was cancelled: there is no reward.",
+    504: "There was no place for the program in time, or its box was lost; it may be sent again.",
+}
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
 class Problem(BaseModel):
     """Why there is no answer."""
 
@@ -37,6 +55,38 @@ class Problem(BaseModel):
     kind: ErrorKind
     blame: Blame
     retryable: bool
+
+
+_problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+SCHEMAS: dict[str, Any] = {**_problem.pop("$defs"), "Problem": _problem}
+"""The models of what `describe` returns."""
+
+
+def told(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return what the OpenAPI document says of problems that a route can answer with."""
+    return {status: {"description": _MEANING[status]} for status in statuses}
+
+
+def describe() -> dict[str, Any]:
+    """Return all problems as the OpenAPI document has them, by their status."""
+    schema = {"$ref": "#/components/schemas/Problem"}
+    content = {MEDIA_TYPE: {"schema": schema}}
+    return {
+        str(status): {"description": text, **_headers_of(status), "content": content}
+        for status, text in _MEANING.items()
+    }
+
+
+def _headers_of(status: int) -> dict[str, Any]:
+    if status == 401:
+        return {"headers": {"WWW-Authenticate": {"required": True, "schema": {"type": "string"}}}}
+    if status in (429, 503):
+        text = "Seconds after which the same request, with the same key, may do better."
+        schema = {"type": "integer", "minimum": 0}
+        return {
+            "headers": {"Retry-After": {"description": text, "required": True, "schema": schema}}
+        }
+    return {}
 
 
 class HttpError(Exception):
@@ -66,7 +116,7 @@ def respond(
     retry_seconds: int = RETRY_SECONDS,
 ) -> JSONResponse:
     """Return the problem document of one error."""
-    code = status or _status(kind)
+    code = status or status_of(kind)
     problem = Problem(
         title=http.HTTPStatus(code).phrase,
         status=code,
@@ -84,11 +134,12 @@ def respond(
         problem.model_dump(mode="json"),
         status_code=code,
         headers=headers,
-        media_type="application/problem+json",
+        media_type=MEDIA_TYPE,
     )
 
 
-def _status(kind: ErrorKind) -> int:
+def status_of(kind: ErrorKind) -> int:
+    """Return the HTTP status of what is not an answer."""
     match kind.blame:
         case Blame.INFRA:
             return 503
@@ -110,18 +161,61 @@ def is_retryable(kind: ErrorKind) -> bool:
 
 def add_handlers(app: FastAPI) -> None:
     """Give every exception that can leave a route its problem document."""
+    app.add_exception_handler(RequestError, _on_kinded)
+    app.add_exception_handler(InfrastructureError, _on_kinded)
+    app.add_exception_handler(HttpError, _on_http)
+    app.add_exception_handler(HTTPException, _on_no_route)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(Exception, _on_bug)
 
-    async def on_kinded(_: Request, error: Exception) -> JSONResponse:
-        if not isinstance(error, RequestError | InfrastructureError):
-            raise error
-        seconds = error.retry_seconds if isinstance(error, OverloadedError) else RETRY_SECONDS
-        return respond(error.kind, error.message, retry_seconds=seconds)
 
-    async def on_http(_: Request, error: Exception) -> JSONResponse:
-        if not isinstance(error, HttpError):
-            raise error
-        return respond(error.kind, error.message, error.status, closes=error.closes)
+async def _on_kinded(_: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, RequestError | InfrastructureError):
+        raise error
+    seconds = error.retry_seconds if isinstance(error, OverloadedError) else RETRY_SECONDS
+    return respond(error.kind, error.message, retry_seconds=seconds)
 
-    app.add_exception_handler(RequestError, on_kinded)
-    app.add_exception_handler(InfrastructureError, on_kinded)
-    app.add_exception_handler(HttpError, on_http)
+
+async def _on_http(_: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, HttpError):
+        raise error
+    return respond(error.kind, error.message, error.status, closes=error.closes)
+
+
+async def _on_no_route(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, HTTPException):
+        raise error
+    if error.status_code == 404:
+        return respond(ErrorKind.NOT_FOUND, "there is nothing at this path", 404)
+    if error.status_code != 405:
+        answer = respond(ErrorKind.INVALID_REQUEST, error.detail, error.status_code)
+        answer.headers.update(error.headers or {})
+        return answer
+    allowed = ", ".join(_methods_at(request))
+    message = f"this path takes {allowed} and not {request.method[:20]}"
+    answer = respond(ErrorKind.INVALID_REQUEST, message, 405)
+    answer.headers["Allow"] = allowed
+    return answer
+
+
+def _methods_at(request: Request) -> list[str]:
+    """Return all methods of a path: Starlette names those of the first route alone."""
+    return [
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.router.routes
+        )
+    ]
+
+
+async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
+    found = error.errors() if isinstance(error, RequestValidationError) else []
+    texts = (f"{'.'.join(map(str, e['loc']))[:80]}: {e['msg']}" for e in found[:5])
+    return respond(ErrorKind.INVALID_REQUEST, "; ".join(texts))
+
+
+async def _on_bug(_: Request, error: Exception) -> JSONResponse:
+    del error  # the server's log has it; a client must not
+    return respond(ErrorKind.WORKER_LOST, "the server failed on this request")

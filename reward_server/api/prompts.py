@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from reward_server.api.requests import Name, describe_body, read_request
+from reward_server.api.problems import told
+from reward_server.api.requests import WHOLE, Name, Step, WallSeconds, describe_body, read_request
 from reward_server.api.services import Wired, as_json
 from reward_server.prompts.values import CharacterBudget, Strategy, TokenBudget, Wanted
 
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
 MOST_PROMPTS = 1024
 _LARGEST_BUDGET = 1 << 20
+_CHARACTERS = {"properties": {"characters": {"type": "integer"}}, "required": ["characters"]}
+_TOKENS = {
+    "properties": {"tokens": {"type": "integer"}, "tokenizer": {"type": "string"}},
+    "required": ["tokens", "tokenizer"],
+}
+_ONE_UNIT: dict[str, Any] = {"oneOf": [_CHARACTERS, _TOKENS]}
 _BESIDE_PARENT_IDS = {"parent_ids", "task_id", "budget", "wall_seconds"}
 
 routes = APIRouter()
@@ -33,8 +40,10 @@ class BudgetIn(_In):
     `tokenizer`, over the whole rendered prompt.
     """
 
-    characters: Annotated[int, Field(ge=1, le=_LARGEST_BUDGET)] | None = None
-    tokens: Annotated[int, Field(ge=1, le=_LARGEST_BUDGET)] | None = None
+    model_config = ConfigDict(json_schema_extra=_ONE_UNIT)
+
+    characters: Annotated[int, Field(ge=1, le=_LARGEST_BUDGET), WHOLE] | None = None
+    tokens: Annotated[int, Field(ge=1, le=_LARGEST_BUDGET), WHOLE] | None = None
     tokenizer: Name | None = None
 
     @model_validator(mode="after")
@@ -65,13 +74,13 @@ class PromptsRequest(_In):
 
     task_id: Name
     run_id: Name = "default"
-    n: Annotated[int, Field(ge=1, le=MOST_PROMPTS)] = 1
+    n: Annotated[int, Field(ge=1, le=MOST_PROMPTS), WHOLE] = 1
     improve_fraction: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.5
     strategy: Literal["previous_step", "best", "softmax", "diverse"] = "previous_step"
-    seed: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
+    seed: Step | None = None
     budget: BudgetIn | None = None
-    step: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
-    wall_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = None
+    step: Step | None = None
+    wall_seconds: WallSeconds | None = None
     parents: Literal["valid", "any"] | None = None
     scope: Literal["run", "task"] = "run"
     temperature: Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)] | None = None
@@ -166,7 +175,12 @@ class BestOfBothOut(_Out):
     best_of_both: SpreadOut
 
 
-@routes.post("/v1/prompts", response_model=PromptsOut, openapi_extra=describe_body(PromptsRequest))
+@routes.post(
+    "/v1/prompts",
+    response_model=PromptsOut,
+    responses=told(404),
+    openapi_extra=describe_body(PromptsRequest),
+)
 async def prompts(request: Request, services: Wired) -> Response:
     """Make prompts of a task, some of which ask to improve on a stored solution."""
     asked = await read_request(request, services.settings.body_bytes, PromptsRequest)
@@ -174,7 +188,7 @@ async def prompts(request: Request, services: Wired) -> Response:
     return as_json(PromptsOut.of(made), 200)
 
 
-@routes.get("/v1/runs/{run_id:path}/best-of-both")
+@routes.get("/v1/runs/{run_id:path}/best-of-both", responses=told(404))
 async def best_of_both(
     run_id: str, task_id: Annotated[str, Query(min_length=1, max_length=256)], services: Wired
 ) -> BestOfBothOut:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import hmac
 import json
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, Self, TypeV
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainValidator,
@@ -44,31 +46,50 @@ def _any_text(value: object) -> str:
     return value
 
 
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 AnyText = Annotated[str, PlainValidator(_any_text), WithJsonSchema({"type": "string"})]
 """Whatever a model wrote, also what is no valid Unicode: that is for the walk to judge."""
 
 Name = Annotated[str, Field(min_length=1, max_length=256)]
+SolutionId = Annotated[
+    str, Field(min_length=36, max_length=36, json_schema_extra={"format": "uuid"})
+]
+WHOLE = BeforeValidator(_whole)
+"""Lets an integer be written as 3.0, which is one in JSON Schema; after its bounds."""
+
+Step = Annotated[int, Field(ge=0, le=(1 << 63) - 1), WHOLE]
+WallSeconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
-class ScoreRequest(BaseModel):
+_ONE_SOURCE: dict[str, Any] = {
+    "oneOf": [
+        {"required": [one], "properties": {one: {"type": "string"}, other: {"type": "null"}}}
+        for one, other in (("completion", "code"), ("code", "completion"))
+    ]
+}
+
+
+class JobRequest(BaseModel):
     """One submission to be scored; exactly one of `completion` and `code`."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, json_schema_extra=_ONE_SOURCE
+    )
 
     task_id: Name
     completion: AnyText | None = None
     code: AnyText | None = None
     run_id: Name = "default"
-    step: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
+    step: Step | None = None
     sample_id: Name | None = None
     idempotency_key: Name | None = None
-    parent_id: Annotated[str, Field(min_length=36, max_length=36)] | None = None
+    parent_id: SolutionId | None = None
     prompt_kind: Literal["scratch", "improve"] = "scratch"
     priority: Literal["training", "evaluation"] = "training"
-    wall_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = None
-    wait_seconds: (
-        Annotated[float, Field(ge=0, le=_LONGEST_WAIT_SECONDS, allow_inf_nan=False)] | None
-    ) = None
+    wall_seconds: WallSeconds | None = None
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
@@ -107,22 +128,27 @@ class ScoreRequest(BaseModel):
         )
 
 
+class ScoreRequest(JobRequest):
+    """One submission to be scored, and how long to hold the connection for it."""
+
+    wait_seconds: (
+        Annotated[float, Field(ge=0, le=_LONGEST_WAIT_SECONDS, allow_inf_nan=False)] | None
+    ) = None
+
+
 class BatchRequest(BaseModel):
     """Submissions that are waited for together, and how many of them are enough."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    items: Annotated[list[ScoreRequest], Field(min_length=1, max_length=_MOST_ITEMS)]
-    min_complete: Annotated[int, Field(ge=1)] | None = None
+    items: Annotated[list[JobRequest], Field(min_length=1, max_length=_MOST_ITEMS)]
+    min_complete: Annotated[int, Field(ge=1), WHOLE] | None = None
     rest: Literal["continue", "cancel"] = "continue"
 
     @model_validator(mode="after")
     def _can_be_complete(self) -> Self:
         if self.min_complete is not None and self.min_complete > len(self.items):
             message = "min_complete is more than there are items"
-            raise ValueError(message)
-        if any(item.wait_seconds is not None for item in self.items):
-            message = "wait_seconds belongs to the batch, not to an item"
             raise ValueError(message)
         return self
 
@@ -150,25 +176,33 @@ class CancelRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     run_id: Name
-    up_to_step: Annotated[int, Field(ge=0, lt=1 << 63)]
+    up_to_step: Step
+
+
+_Submission = TypeVar("_Submission", bound=JobRequest)
+_IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "The same as `idempotency_key` in the body: a repetition joins the first.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 256},
+}
 
 
 def describe_body(model: type[BaseModel]) -> dict[str, Any]:
-    """Return what OpenAPI says of a route whose body we read ourselves."""
-    schema = model.model_json_schema()
-    parts = schema.pop("$defs", {})
+    """Return what OpenAPI says of a route whose body we read ourselves.
 
-    def resolve(node: Any) -> Any:  # noqa: ANN401 - any part of a schema
-        if isinstance(node, list):
-            return [resolve(one) for one in node]
-        if not isinstance(node, dict):
-            return node
-        if "$ref" in node:
-            return resolve(parts[node["$ref"].rpartition("/")[2]])
-        return {name: resolve(value) for name, value in node.items()}
+    `document.py` moves the models from `x-models` to where all operations share them.
+    """
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    name, parts = model.__name__, schema.pop("$defs", {})
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}
+    body = {"required": True, "content": content}
+    return {"requestBody": body, "x-models": {**parts, name: schema}}
 
-    content = {"application/json": {"schema": resolve(schema)}}
-    return {"requestBody": {"required": True, "content": content}}
+
+def describe_submission(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the same for a body whose key may stand in a header as well."""
+    return {**describe_body(model), "parameters": [_IDEMPOTENCY_KEY]}
 
 
 def check_key(request: Request, keys: Mapping[str, SecretStr]) -> str:
@@ -177,25 +211,44 @@ def check_key(request: Request, keys: Mapping[str, SecretStr]) -> str:
     Raises:
         RequestError: `unauthorized`, without detail.
     """
-    given = request.headers.get("authorization", "").encode()
+    given = _given_key(request)
     clients = [
         client
         for client, key in keys.items()
-        if hmac.compare_digest(given, f"Bearer {key.get_secret_value()}".encode())
+        if hmac.compare_digest(given, key.get_secret_value().encode())
     ]
     if keys and not clients:
         raise RequestError(ErrorKind.UNAUTHORIZED, "unauthorized")
     return clients[0] if clients else ""
 
 
-async def read_score_request(request: Request, most_bytes: int) -> ScoreRequest:
-    """Read and check the body of a score request.
+def _given_key(request: Request) -> bytes:
+    """Return the key a request carries.
+
+    Trainers with a client of their own send what stands in the address they are given, so
+    `http://:KEY@host` is a way to carry a key; ROLL has a header of its own.
+    """
+    headers = request.headers
+    given = headers.get("authorization") or headers.get("xrl-authorization") or ""
+    scheme, _, rest = given.partition(" ")
+    if scheme == "Basic":
+        try:
+            return base64.b64decode(rest.strip(), validate=True).partition(b":")[2]
+        except ValueError:
+            return b""
+    return rest.encode() if scheme == "Bearer" else b""
+
+
+async def read_submission(
+    request: Request, most_bytes: int, model: type[_Submission]
+) -> _Submission:
+    """Read and check a submission, whose key may stand in a header.
 
     Raises:
         RequestError: `invalid_request`.
         HttpError: 413 for a large body, 415 for another content type.
     """
-    parsed = await read_request(request, most_bytes, ScoreRequest)
+    parsed = await read_request(request, most_bytes, model)
     return _with_header_key(parsed, request.headers.get("idempotency-key"))
 
 
@@ -255,7 +308,7 @@ def _parse(body: bytes) -> object:
         _refuse("the body is not JSON")
 
 
-def _with_header_key(parsed: ScoreRequest, key: str | None) -> ScoreRequest:
+def _with_header_key(parsed: _Submission, key: str | None) -> _Submission:
     if key is None:
         return parsed
     if not 1 <= len(key) <= 256:
@@ -267,7 +320,8 @@ def _with_header_key(parsed: ScoreRequest, key: str | None) -> ScoreRequest:
 
 def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's own shape
     where = ".".join(str(part) for part in problem["loc"]) or "body"
-    return f"{where[:80]}: {problem['msg']}"
+    where = where[:80].encode("utf-8", "backslashreplace").decode()  # a key may be no Unicode
+    return f"{where}: {problem['msg']}"
 
 
 def _refuse(message: str) -> NoReturn:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Path, Request, Response
 
 from reward_server.api.requests import check_key
 from reward_server.errors import RequestError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from reward_server.api.answers import PartOut
     from reward_server.jobs.desk import Desk
+    from reward_server.jobs.errands import Errands
     from reward_server.jobs.meter import Meter
     from reward_server.prompts.prompter import Prompter
     from reward_server.settings import Settings
@@ -41,6 +42,7 @@ class Services:
     prompter: Prompter
     meter: Meter
     describe_lm: Callable[[], PartOut]
+    errands: Errands | None = None
 
     @property
     def keys(self) -> dict[str, SecretStr]:
@@ -66,11 +68,20 @@ async def check_client(request: Request) -> str:
 
 Wired = Annotated[Services, Depends(services_of)]
 Client = Annotated[str, Depends(check_client)]
+Id = Annotated[str, Path(json_schema_extra={"format": "uuid"})]
+NDJSON = "application/x-ndjson"
 
 
 def as_json(content: BaseModel, status: int) -> Response:
     """Return a model as it stands, without another look at it."""
     return Response(content.model_dump_json(), status, media_type="application/json")
+
+
+def lines_of(*models: str) -> dict[str, Any]:
+    """Return the schema of a text of which each line is one of these models as JSON."""
+    refs = [{"$ref": f"#/components/schemas/{model}"} for model in models]
+    content = refs[0] if len(refs) == 1 else {"anyOf": refs}
+    return {"type": "string", "contentMediaType": NDJSON, "contentSchema": content}
 
 
 def parse_id(text: str, what: str) -> UUID:

@@ -12,7 +12,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from reward_server.api import answers
-from reward_server.api.services import Wired, parse_id
+from reward_server.api.problems import told
+from reward_server.api.requests import SolutionId
+from reward_server.api.services import NDJSON, Id, Wired, parse_id
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
 from reward_server.store.lineage import MOST_GENERATIONS
@@ -22,7 +24,7 @@ from reward_server.store.statistics import MOST_RUNS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from reward_server.api.services import Services
+    from reward_server.store.records import Record
     from reward_server.store.statistics import StepStatistics
 
 routes = APIRouter()
@@ -39,12 +41,12 @@ class _Filter(BaseModel):
 
     task_id: _Name | None = None
     run_id: _Name | None = None
-    step: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    step: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
     valid: bool | None = None
     prompt_kind: _Name | None = None
     error_kind: _Name | None = None
     program_digest: _Name | None = None
-    parent_id: _Name | None = None
+    parent_id: SolutionId | None = None
     data_digest: _Name | None = None
     min_reward: _Number | None = None
     max_reward: _Number | None = None
@@ -81,7 +83,7 @@ class GenerationOut(BaseModel):
     created_at: datetime
 
 
-class LineageOut(BaseModel):
+class GenerationsOut(BaseModel):
     """Ancestors, the solution itself and descendants, the eldest first."""
 
     lineage: list[GenerationOut]
@@ -165,21 +167,28 @@ async def solutions(
 @routes.get(
     "/v1/solutions/export",
     response_class=StreamingResponse,
-    responses={200: {"content": {"application/x-ndjson": {}}}},
+    responses={200: {"content": {NDJSON: {"schema": {"type": "string"}}}}},
 )
 async def export(wanted: Annotated[_Filter, Query()], services: Wired) -> Response:
     """Return whole solutions, the oldest first, a line of JSON each."""
-    chosen = SolutionFilter(**wanted.model_dump())
-    return StreamingResponse(_lines(services, chosen), media_type="application/x-ndjson")
+    pages = services.archive.transfer.pages(SolutionFilter(**wanted.model_dump()))
+    no_page: list[Record] = []
+    first = await anext(pages, no_page)  # whatever is wrong shows while there is still a status
+    return StreamingResponse(_lines(first, pages), media_type=NDJSON)
 
 
-async def _lines(services: Services, wanted: SolutionFilter) -> AsyncIterator[str]:
-    async for page in services.archive.transfer.pages(wanted):
-        yield "".join(json.dumps(record) + "\n" for record in page)
+async def _lines(first: list[Record], others: AsyncIterator[list[Record]]) -> AsyncIterator[str]:
+    yield _text(first)
+    async for page in others:
+        yield _text(page)
 
 
-@routes.get("/v1/solutions/{solution_id}")
-async def solution(solution_id: str, services: Wired) -> answers.SolutionOut:
+def _text(page: list[Record]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in page)
+
+
+@routes.get("/v1/solutions/{solution_id}", responses=told(404))
+async def solution(solution_id: Id, services: Wired) -> answers.SolutionOut:
     """Return one solution with code, output, lineage, standing and rewards by other schemes."""
     detail = await services.store.solution(parse_id(solution_id, "solution"))
     if detail is None:
@@ -189,15 +198,15 @@ async def solution(solution_id: str, services: Wired) -> answers.SolutionOut:
     return answers.SolutionOut.of_detail(detail, standing)
 
 
-@routes.get("/v1/solutions/{solution_id}/lineage")
+@routes.get("/v1/solutions/{solution_id}/lineage", responses=told(404))
 async def lineage(
-    solution_id: str, services: Wired, up: _Generations = 10, down: _Generations = 10
-) -> LineageOut:
+    solution_id: Id, services: Wired, up: _Generations = 10, down: _Generations = 10
+) -> GenerationsOut:
     """Return where a solution comes from and what became of it, with the change at every step."""
     found = await services.archive.lineage.of(parse_id(solution_id, "solution"), up, down)
     if not found:
         raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")
-    return LineageOut(lineage=[GenerationOut.model_validate(one) for one in found])
+    return GenerationsOut(lineage=[GenerationOut.model_validate(one) for one in found])
 
 
 @routes.get("/v1/runs")
@@ -215,7 +224,7 @@ async def runs(
     )
 
 
-@routes.get("/v1/runs/{run_id:path}/statistics")
+@routes.get("/v1/runs/{run_id:path}/statistics", responses=told(404))
 async def statistics(
     run_id: str, services: Wired, task_id: Annotated[str | None, Query(max_length=256)] = None
 ) -> StatisticsOut:

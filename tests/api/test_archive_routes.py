@@ -78,6 +78,14 @@ def test_a_run_is_exported_over_http(client: httpx.Client, recorded: Recorded) -
     assert HONEST.strip() in lines[0]["code"]
 
 
+def test_an_export_of_nonsense_is_refused_before_it_begins(client: httpx.Client) -> None:
+    response = client.get("/v1/solutions/export", params={"parent_id": "x" * 36})
+    assert response.status_code == 422
+    assert response.json()["detail"] == "parent_id is not the id of a solution"
+    nothing = client.get("/v1/solutions/export", params={"run_id": "there is no such run"})
+    assert (nothing.status_code, nothing.text) == (200, "")
+
+
 def test_the_numbers_of_a_run_are_told_step_by_step(
     server: RunningServer, client: httpx.Client, recorded: Recorded
 ) -> None:

@@ -121,10 +121,11 @@ def test_unknown_tasks_are_not_found(client: httpx.Client) -> None:
 
 
 def test_the_contract_of_prompts_is_documented(client: httpx.Client) -> None:
-    paths = client.get("/openapi.json").json()["paths"]
-    body = paths["/v1/prompts"]["post"]["requestBody"]
-    assert "improve_fraction" in json.dumps(body)
-    assert "parent_ids" in json.dumps(body)
+    document = client.get("/openapi.json").json()
+    paths = document["paths"]
+    assert "PromptsRequest" in json.dumps(paths["/v1/prompts"]["post"]["requestBody"])
+    body = document["components"]["schemas"]["PromptsRequest"]["properties"]
+    assert {"improve_fraction", "parent_ids"} <= body.keys()
     assert "/v1/runs/{run_id}/best-of-both" in paths
 
 

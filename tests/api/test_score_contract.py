@@ -353,6 +353,16 @@ def test_a_task_comes_with_a_briefing_within_its_budget(client: httpx.Client) ->
         assert_problem(response, 422, "invalid_request")
 
 
+def test_an_integer_may_be_written_with_a_point(client: httpx.Client) -> None:
+    body = {"task_id": TASK, "code": "print(1)", "step": 3.0, "idempotency_key": str(uuid.uuid4())}
+    first = client.post("/score", json=body)
+    assert first.status_code == 200, first.text
+    again = client.post("/score", json={**body, "step": 3})
+    assert again.json()["job_id"] == first.json()["job_id"]
+    for step in (3.5, 1e30, -1.0):
+        assert_problem(client.post("/score", json={**body, "step": step}), 422, "invalid_request")
+
+
 def test_health_and_version_name_their_parts(client: httpx.Client) -> None:
     ready = client.get("/readyz").json()
     assert ready["ready"] is True
@@ -363,7 +373,8 @@ def test_health_and_version_name_their_parts(client: httpx.Client) -> None:
 def test_the_openapi_document_describes_the_score_request(client: httpx.Client) -> None:
     document = client.get("/openapi.json").json()
     body = document["paths"]["/v1/score"]["post"]["requestBody"]["content"]["application/json"]
-    assert "completion" in body["schema"]["properties"]
+    assert body["schema"] == {"$ref": "#/components/schemas/ScoreRequest"}
+    assert "completion" in document["components"]["schemas"]["ScoreRequest"]["properties"]
     assert {"200", "202", "409", "413", "422", "429", "503"} <= set(
         document["paths"]["/v1/score"]["post"]["responses"]
     )

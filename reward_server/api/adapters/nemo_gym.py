@@ -1,0 +1,185 @@
+"""A resources server of NeMo-Gym: `/seed_session`, `/verify`, `/aggregate_metrics`.
+
+The row of the data set comes back with the model's response in it, and goes out with a reward and
+numbers beside it. `task_id` and, if there are any, `parent_id`, `wall_seconds` and `run_id` are
+fields of the row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from reward_server.api.adapters.samples import RunId, Sample, label_in, measure, score
+from reward_server.api.problems import told
+from reward_server.api.requests import Name, SolutionId, WallSeconds, describe_body, read_request
+from reward_server.api.services import Client, Wired, as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+routes = APIRouter(prefix="/nemo-gym")
+
+_DOOR = "nemo-gym"
+_TASK, _ROLLOUT = "_ng_task_index", "_ng_rollout_index"
+_LARGEST = 1e100
+
+
+class SeedRequest(BaseModel):
+    """The row that a rollout is about to begin with; nothing is kept of it."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class SeedOut(BaseModel):
+    """There is nothing to seed: a program finds everything in its box."""
+
+
+class ModelResponse(BaseModel):
+    """An OpenAI response, as far as it matters here: its items, of which messages are read."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    output: list[dict[str, Any]]
+
+    def text(self) -> str:
+        """Return the last message that the model wrote; nothing if it wrote none."""
+        messages = [item for item in self.output if item.get("type") == "message"]
+        written = [item for item in messages if item.get("role", "assistant") == "assistant"]
+        content = written[-1].get("content") if written else None
+        if not isinstance(content, list):
+            return content if isinstance(content, str) else ""
+        parts = [part for part in content if isinstance(part, dict)]
+        texts = [part.get("text") for part in parts if part.get("type") == "output_text"]
+        return "".join(text for text in texts if isinstance(text, str))
+
+
+class VerifyRequest(BaseModel):
+    """What a NeMo-Gym agent sends: the row, what the model was asked, and its response."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    responses_create_params: dict[str, Any]
+    response: ModelResponse
+    task_id: Name
+    parent_id: SolutionId | None = None
+    wall_seconds: WallSeconds | None = None
+    run_id: Name | None = None
+
+
+class VerifyOut(BaseModel):
+    """The request again, with its reward and what was measured."""
+
+    model_config = ConfigDict(extra="allow")
+
+    responses_create_params: dict[str, Any]
+    response: dict[str, Any]
+    reward: float
+    duration_seconds: float
+
+
+class MetricsRequest(BaseModel):
+    """Answers of `/verify`, stripped of their texts."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    verify_responses: Annotated[list[dict[str, Any]], Field(max_length=1_000_000)]
+
+
+class MetricsOut(BaseModel):
+    """Statistics of every number in the answers: for each task of the data set, and over all."""
+
+    group_level_metrics: list[dict[str, int | float]]
+    agent_metrics: dict[str, float]
+    key_metrics: dict[str, float]
+
+
+@routes.post("/seed_session", response_model=SeedOut, openapi_extra=describe_body(SeedRequest))
+async def seed_session(request: Request, services: Wired) -> Response:
+    """Begin a rollout, for which nothing needs to be done."""
+    await read_request(request, services.settings.batch_bytes, SeedRequest)
+    return as_json(SeedOut(), 200)
+
+
+@routes.post(
+    "/verify",
+    response_model=VerifyOut,
+    responses=told(404, 429),
+    openapi_extra=describe_body(VerifyRequest),
+)
+async def verify(
+    request: Request, services: Wired, client: Client, run_id: RunId = "default"
+) -> Response:
+    """Score what the model wrote; held until the program has ended."""
+    asked = await read_request(request, services.settings.batch_bytes, VerifyRequest)
+    row = asked.model_dump(exclude_unset=True)
+    indices = [row[name] for name in (_TASK, _ROLLOUT) if isinstance(row.get(name), int)]
+    sample = Sample(
+        _DOOR,
+        label_in(row),
+        asked.response.text(),
+        asked.run_id or run_id,
+        name="/".join(map(str, indices))[:256] or None,
+    )
+    [answer] = await score(services, client, [sample])
+    content = {**row, **measure(answer), "reward": answer.reward}
+    text = await asyncio.to_thread(json.dumps, content)  # with all tokens and their logarithms
+    return Response(text, media_type="application/json")
+
+
+@routes.post(
+    "/aggregate_metrics", response_model=MetricsOut, openapi_extra=describe_body(MetricsRequest)
+)
+async def aggregate_metrics(request: Request, services: Wired) -> Response:
+    """Sum up many answers."""
+    asked = await read_request(request, services.settings.batch_bytes, MetricsRequest)
+    return as_json(await asyncio.to_thread(_sum_up, asked.verify_responses), 200)
+
+
+def _sum_up(rows: Sequence[Mapping[str, Any]]) -> MetricsOut:
+    tasks: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        index = row.get(_TASK)
+        tasks[index if isinstance(index, int) else 0].append(row)
+    overall = _describe(rows)
+    return MetricsOut(
+        group_level_metrics=[{_TASK: i, **_describe(some)} for i, some in sorted(tasks.items())],
+        agent_metrics=overall,
+        key_metrics={name: overall[name] for name in ("mean/reward",) if name in overall},
+    )
+
+
+def _describe(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    numbers: defaultdict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        for name, value in _numbers(row.items()):
+            numbers[name].append(value)
+    found = {name: values for name, values in numbers.items() if name not in (_TASK, _ROLLOUT)}
+    return {
+        f"{what}/{name}": value
+        for name, values in found.items()
+        for what, value in _statistics(values).items()
+    }
+
+
+def _numbers(items: Iterable[tuple[str, object]]) -> Iterable[tuple[str, float]]:
+    for name, value in items:
+        if isinstance(value, int | float) and abs(value) < _LARGEST:
+            yield name, float(value)
+
+
+def _statistics(values: Sequence[float]) -> dict[str, float]:
+    found = np.asarray(values)
+    return {
+        "mean": float(found.mean()),
+        "max": float(found.max()),
+        "min": float(found.min()),
+        "median": float(np.median(found)),
+        "std": float(found.std(ddof=1)) if len(found) > 1 else 0.0,
+    }

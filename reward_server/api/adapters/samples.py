@@ -1,0 +1,170 @@
+"""From what a trainer sends to a job, and from its answer to what the trainer logs.
+
+Trainers whose client is fixed repeat a request that takes them too long, blindly: the same text,
+without a key. So the key is made of all that a request says, and a repetition joins the job that
+runs. Two rollouts of one run that wrote the very same text are one job as well, and get the same
+reward and the same duration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, ValidationError, WithJsonSchema
+
+from reward_server.api.requests import JobRequest, Name, SolutionId, WallSeconds
+from reward_server.errors import InfrastructureError, RequestError
+from reward_server.model import ErrorKind
+from reward_server.store.values import JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from uuid import UUID
+
+    from reward_server.api.services import Services
+    from reward_server.store.values import Accepted, StoredAnswer
+
+RunId = Annotated[
+    str,
+    Query(min_length=1, max_length=256, description="The training run that samples belong to."),
+]
+
+_STOPPED = "the server is being stopped; ask again"
+
+
+class Label(BaseModel):
+    """What a row of the trainer's data set says about its prompt."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    task_id: Name
+    parent_id: SolutionId | None = None
+    wall_seconds: WallSeconds | None = None
+
+
+LabelIn = Annotated[
+    str | dict[str, Any],
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1, "description": "The id of a task."},
+                Label.model_json_schema(),
+            ]
+        }
+    ),
+]
+"""A label as trainers send it, for `read_label` to read."""
+
+
+def read_label(label: object) -> Label:
+    """Read a label: the id of a task, or an object with `task_id` and more, also as its text.
+
+    Raises:
+        RequestError: `invalid_request`.
+    """
+    if isinstance(label, str) and label.lstrip().startswith("{"):
+        try:
+            label = json.loads(label)
+        except (ValueError, RecursionError):
+            raise RequestError(ErrorKind.INVALID_REQUEST, "the label is not JSON") from None
+    content = {"task_id": label} if isinstance(label, str) else label
+    try:
+        return Label.model_validate(content)
+    except ValidationError as error:
+        message = f"the label must name the task: {_first(error)}"
+        raise RequestError(ErrorKind.INVALID_REQUEST, message) from None
+
+
+def label_in(row: Mapping[str, object]) -> Label:
+    """Read a label whose fields stand among others in a row.
+
+    Raises:
+        RequestError: `invalid_request`.
+    """
+    return read_label({name: row[name] for name in Label.model_fields if name in row})
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the policy wrote, where in the run it did, and through which door it comes."""
+
+    door: str
+    label: Label
+    completion: str
+    run_id: str
+    step: int | None = None
+    name: str | None = None
+
+    def request(self) -> JobRequest:
+        """Return what would be sent to `POST /score`.
+
+        Raises:
+            RequestError: `invalid_request`.
+        """
+        content: dict[str, Any] = {
+            "task_id": self.label.task_id,
+            "completion": self.completion,
+            "run_id": self.run_id,
+            "step": self.step,
+            "sample_id": self.name,
+            "parent_id": self.label.parent_id,
+            "prompt_kind": "scratch" if self.label.parent_id is None else "improve",
+            "wall_seconds": self.label.wall_seconds,
+        }
+        told = json.dumps([self.door, content], sort_keys=True).encode()
+        content["idempotency_key"] = f"{self.door}/{hashlib.sha256(told).hexdigest()}"
+        try:
+            return JobRequest.model_validate(content)
+        except ValidationError as error:
+            raise RequestError(ErrorKind.INVALID_REQUEST, _first(error)) from None
+
+
+async def submit(services: Services, client: str, sample: Sample) -> Accepted:
+    """Accept a sample, durably, or join the job that a request like this one began.
+
+    Raises:
+        RequestError, InfrastructureError: as `Desk.submit` does.
+    """
+    return await services.desk.submit(sample.request().asked(client))
+
+
+async def score(services: Services, client: str, samples: Iterable[Sample]) -> list[StoredAnswer]:
+    """Score samples side by side, and wait for all of them however long it takes.
+
+    Raises:
+        RequestError: one of them cannot be scored.
+        InfrastructureError: one of them has no reward; the others are found when they come again.
+    """
+    accepted = [await submit(services, client, sample) for sample in samples]
+    return [await _ending(services, one.job_id, is_fresh=one.is_new) for one in accepted]
+
+
+async def _ending(services: Services, job_id: UUID, *, is_fresh: bool) -> StoredAnswer:
+    ending = await services.desk.wait(job_id, None, is_fresh=is_fresh)
+    if isinstance(ending, JobState):
+        raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, _STOPPED)
+    return ending
+
+
+def measure(answer: StoredAnswer) -> dict[str, float]:
+    """Return what a trainer may log beside the reward: numbers, the same for every sample."""
+    failure = answer.failure
+    return {
+        "valid": float(answer.valid),
+        "medal": float(answer.medal is not None),
+        "milestones": float(len(answer.milestones)),
+        "timed_out": float(failure is not None and failure.kind is ErrorKind.TIMEOUT),
+        "duration_seconds": answer.duration_seconds,
+        "cpu_seconds": answer.cpu_seconds,
+        "queue_seconds": answer.timings.queue,
+        "contended": float(answer.contended),
+    }
+
+
+def _first(error: ValidationError) -> str:
+    found = error.errors()[0]
+    return f"{'.'.join(str(part) for part in found['loc'])[:80]}: {found['msg']}"

@@ -1,0 +1,62 @@
+"""slime's remote reward model (`--rm-type remote_rm --rm-url …`).
+
+The answer is the reward itself. With slime's `--reward-key NAME` it has to be an object: the same
+`reward_key=NAME` in the address makes it one, with the duration beside the reward.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, RootModel
+
+from reward_server.api.adapters.endings import without_special_tokens
+from reward_server.api.adapters.samples import LabelIn, RunId, Sample, measure, read_label, score
+from reward_server.api.problems import told
+from reward_server.api.requests import AnyText, describe_body, read_request
+from reward_server.api.services import Client, Wired, as_json
+
+routes = APIRouter()
+
+_DOOR = "slime"
+
+
+class SlimeRequest(BaseModel):
+    """What slime sends for one sample; the label names the task."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    prompt: AnyText | list[dict[str, Any]]
+    response: AnyText
+    label: LabelIn
+
+
+class SlimeRewardOut(RootModel[float | dict[str, float]]):
+    """The reward, or an object that has it under the name that was asked for."""
+
+
+@routes.post(
+    "/slime",
+    response_model=SlimeRewardOut,
+    responses=told(404, 429),
+    openapi_extra=describe_body(SlimeRequest),
+)
+async def reward(
+    request: Request,
+    services: Wired,
+    client: Client,
+    run_id: RunId = "default",
+    reward_key: Annotated[
+        str | None,
+        Query(min_length=1, max_length=64, description="slime's --reward-key, if it is set."),
+    ] = None,
+) -> Response:
+    """Score what slime generated; held until the program has ended."""
+    asked = await read_request(request, services.settings.body_bytes, SlimeRequest)
+    written = without_special_tokens(asked.response)  # slime keeps its end of turn
+    sample = Sample(_DOOR, read_label(asked.label), written, run_id)
+    [answer] = await score(services, client, [sample])
+    if reward_key is None:
+        return as_json(SlimeRewardOut(answer.reward), 200)
+    return as_json(SlimeRewardOut({**measure(answer), reward_key: answer.reward}), 200)

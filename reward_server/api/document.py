@@ -1,0 +1,188 @@
+"""The OpenAPI document: the contract as a machine reads it.
+
+What the routes say of themselves is taken from FastAPI. Here it gets names that a generated client
+can live with, the ways to carry a key, the media types that are really sent, and the problems that
+follow from what an operation reads; problems that a room finds are told by its routes
+(`problems.told`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+
+from reward_server.api import problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Part = dict[str, Any]
+
+_DESCRIPTION = """\
+Takes what a language model wrote for a machine-learning task, runs the program in an isolated box,
+grades the file it leaves behind, and answers with a reward and a measured duration.
+
+A program's failure is an answer with a reward. Whatever is not an answer is a problem document
+(RFC 9457, `application/problem+json`) with `kind`, `blame` and `retryable`; it never has a reward.
+A path that does not take a method answers 405 with `Allow`. Any 429 or 503 may be repeated with the
+same idempotency key after `Retry-After` seconds, unless it says `"retryable": false`.
+"""
+_TAGS = {
+    "scoring": "Score a program or a batch and wait for it.",
+    "jobs": "Submit now and wait later, for one or the first of many; cancel.",
+    "batches": "Submissions that are waited for together; some of them are enough.",
+    "prompts": "What a model is asked.",
+    "tasks": "What can be scored.",
+    "solutions": "What was scored: programs, output, lineage.",
+    "runs": "What a training run has come to.",
+    "programs": "Bare programs without a task, for clients of SandboxFusion.",
+    "adapters": "The wire formats of trainers that have one of their own.",
+    "operation": "Whether the server is there and can score. No key is needed.",
+}
+_SECURITY: dict[str, Part] = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A key of the server. One that was started without keys asks for none.",
+    },
+    "basic": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "The key as the password, for clients that take `http://:KEY@host`.",
+    },
+    "xrl": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "XRL-Authorization",
+        "description": "`Bearer KEY` in the header that ROLL sends.",
+    },
+}
+_OPEN_PATHS = {"/livez", "/readyz", "/metrics", "/version"}
+_BOUNDS = {"minimum", "maximum"}
+_LARGEST_INTEGER = (1 << 63) - 1  # FastAPI makes floats of bounds, and this one becomes larger
+_OPERATION_IDS = {
+    "submit": "submit_job",
+    "cancel": "cancel_job",
+    "export": "export_solutions",
+    "prompts": "make_prompts",
+}
+
+
+class DocumentedApp(FastAPI):
+    """An application whose OpenAPI document is complete."""
+
+    def openapi(self) -> Part:
+        """Return the document, which is made once."""
+        if not self.openapi_schema:
+            document = super().openapi()
+            self.openapi_schema = None  # until it is complete
+            self.openapi_schema = _complete(document)
+        return self.openapi_schema
+
+
+def render(document: Part) -> str:
+    """Return a document as the text that is kept in files."""
+    return json.dumps(document, indent=2) + "\n"
+
+
+def never_opened() -> nullcontext[Any]:
+    """Stand for the services of an application that is only described."""
+    return nullcontext()
+
+
+def _complete(document: Part) -> Part:
+    schemas: dict[str, Part] = document["components"]["schemas"]
+    schemas |= problems.SCHEMAS
+    for path, method, operation in _operations(document):
+        is_open = path in _OPEN_PATHS
+        _name(path, method, operation)
+        operation["security"] = [] if is_open else [{name: []} for name in _SECURITY]
+        _keep_models(operation, schemas)
+        _tell_problems(operation, is_open=is_open)
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    document["info"]["description"] = _DESCRIPTION
+    document["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
+    document["components"] = {
+        "schemas": dict(sorted(schemas.items())),
+        "responses": problems.describe(),
+        "securitySchemes": _SECURITY,
+    }
+    _tidy(document)
+    return document
+
+
+def _operations(document: Part) -> Iterator[tuple[str, str, Part]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def _name(path: str, method: str, operation: Part) -> None:
+    """Give an operation a tag, and a name and a summary that are not made of its address."""
+    first, *rest = path.removeprefix("/v1").strip("/").split("/")
+    if first == "adapters":
+        operation["operationId"] = "_".join(rest).replace("-", "_")
+    else:
+        operation["tags"] = [_tag_of(first)]
+        address = re.sub(r"\W", "_", path) + f"_{method}"
+        name = operation["operationId"].removesuffix(address)
+        operation["operationId"] = _operation_id(name, path, method)
+    operation["summary"] = operation["description"].split("\n")[0].rstrip(".")
+
+
+def _tag_of(word: str) -> str:
+    if word in _TAGS:
+        return word
+    if word == "run_code":
+        return "programs"
+    return "operation" if f"/{word}" in _OPEN_PATHS else "scoring"
+
+
+def _operation_id(name: str, path: str, method: str) -> str:
+    """Return what a generated client calls an operation: get_job, score, submit_batch."""
+    named = _OPERATION_IDS.get(name, f"get_{name}" if method == "get" else name)
+    return f"{named}_unversioned" if path.startswith("/score") else named
+
+
+def _keep_models(operation: Part, schemas: dict[str, Part]) -> None:
+    """Move the models of a body to where a generated client finds them by name."""
+    for name, model in operation.pop("x-models", {}).items():
+        if schemas.setdefault(name, model) != model:
+            message = f"two models are called {name}"
+            raise ValueError(message)
+
+
+def _tell_problems(operation: Part, *, is_open: bool) -> None:
+    """Add the problems that follow from what an operation reads."""
+    responses: Part = operation["responses"]
+    statuses = set() if is_open else {"401", "503"}
+    if "requestBody" in operation:
+        statuses |= {"413", "415", "422"}
+    if any(one["in"] != "path" for one in operation.get("parameters", ())):
+        statuses.add("422")
+    else:
+        responses.pop("422", None)  # FastAPI's own, which is never sent
+    told = {name for name, one in responses.items() if name[0] in "45" and "content" not in one}
+    shared = {name: {"$ref": f"#/components/responses/{name}"} for name in statuses | told}
+    operation["responses"] = dict(sorted({**responses, **shared}.items()))
+
+
+def _tidy(node: object) -> None:
+    """Drop titles that are only the name again, and write the bounds of integers as integers."""
+    if isinstance(node, list):
+        for one in node:
+            _tidy(one)
+    elif isinstance(node, dict):
+        for name, value in node.items():
+            if name in ("properties", "parameters"):
+                parts = value.values() if isinstance(value, dict) else value
+                for part in parts:
+                    part.get("schema", part).pop("title", None)
+            if name in _BOUNDS and node.get("type") == "integer":
+                node[name] = min(int(value), _LARGEST_INTEGER)
+            _tidy(value)
