@@ -1,0 +1,222 @@
+"""Algorithm 1 of the paper (arXiv 2509.01684) on the lab's policy, through the server alone.
+
+A step samples m·B prompts and a script for each, sends them all, goes on when B have been scored,
+and has the rest cancelled. PPO with clipping follows, on advantages that are whitened and then, if
+the run says so, weighed by durations; the baseline's targets never are.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from trainer_client.durations import weigh
+from trainer_client.lab.policy import SCRATCH, Policy, Prompt
+from trainer_client.lab.space import FAMILIES, FAMILY, TASK, write
+from trainer_client.settings import DurationSettings
+from trainer_client.submissions import Submission
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trainer_client.answers import Answer
+    from trainer_client.client import RewardClient
+    from trainer_client.lab.space import Actions
+
+FLOOR = -10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a run is given. Partial credit is not among it: the server instruments, or does not."""
+
+    batch: int = 16
+    multiplier: float = 1.5
+    steps: int = 40
+    weighs_durations: bool = True
+    improve_fraction: float = 0.5
+    learning_rate: float = 0.01
+    epochs: int = 4
+    clip: float = 0.2
+    entropy: float = 0.01
+    wall_seconds: float = 60.0
+
+    @property
+    def in_flight(self) -> int:
+        """Return m·B."""
+        return round(self.batch * self.multiplier)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A script, what it was asked for, and how it ended."""
+
+    prompt: Prompt
+    actions: Actions
+    answer: Answer
+
+    @property
+    def score(self) -> float:
+        """The task's score, or what an invalid submission counts as in the paper's figures."""
+        return FLOOR if self.answer.score is None else self.answer.score
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is kept of a step: of the samples that were trained on, and the families of all."""
+
+    step: int
+    seconds: float
+    mean_reward: float
+    mean_score: float
+    best_score: float | None
+    valid: float
+    mean_duration: float
+    cpu_seconds: float
+    families: dict[str, float]
+    entropy: float
+    improvements: int
+    cancelled: int
+
+
+class Training:
+    """One run of one seed."""
+
+    def __init__(self, client: RewardClient, run_id: str, terms: Terms, seed: int) -> None:
+        torch.manual_seed(seed)
+        self._client, self._run_id, self._terms, self._seed = client, run_id, terms, seed
+        self._generator = torch.Generator().manual_seed(seed)
+        self.policy = Policy()
+        self._optimizer = torch.optim.Adam(self.policy.parameters(), lr=terms.learning_rate)
+        self._written: dict[str, Sample] = {}
+        self._sampled: list[Actions] = []
+
+    def steps(self) -> Iterator[Step]:
+        """Train, and tell about each step when it is done."""
+        for step in range(1, self._terms.steps + 1):
+            began = time.monotonic()
+            samples = self._collect(step)
+            entropy = self._learn(samples)
+            yield self._describe(step, samples, entropy, time.monotonic() - began)
+
+    def _collect(self, step: int) -> list[Sample]:
+        """Return the first B of m·B samples that end with a reward."""
+        terms = self._terms
+        prompts = self._prompts(step, terms.in_flight)
+        scripts = self._sampled = self.policy.sample(prompts, self._generator)
+        submissions = self._submissions(prompts, scripts, step)
+        results = self._client.score_many(submissions, min_complete=terms.batch, rest="cancel")
+        samples = [
+            Sample(prompts[one.index], scripts[one.index], one.answer)
+            for one in results
+            if one.answer is not None
+        ]
+        self._written.update({sample.answer.solution_id: sample for sample in samples})
+        return samples
+
+    def final(self, count: int) -> list[Sample]:
+        """Return what the policy writes from scratch in the end, all of it run to its end."""
+        prompts = [SCRATCH] * count
+        scripts = self.policy.sample(prompts, self._generator)
+        results = self._client.score_many(
+            self._submissions(prompts, scripts, self._terms.steps + 1)
+        )
+        return [
+            Sample(SCRATCH, scripts[one.index], one.answer)
+            for one in results
+            if one.answer is not None
+        ]
+
+    def _submissions(
+        self, prompts: Sequence[Prompt], scripts: Sequence[Actions], step: int
+    ) -> list[Submission]:
+        return [
+            Submission(
+                TASK,
+                code=write(actions),
+                run_id=self._run_id,
+                step=step,
+                parent_id=prompt.parent_id,
+                prompt_kind="improve" if prompt.parent_id else "scratch",
+                wall_seconds=self._terms.wall_seconds,
+            )
+            for prompt, actions in zip(prompts, scripts, strict=True)
+        ]
+
+    def _prompts(self, step: int, count: int) -> list[Prompt]:
+        """Return prompts, some of which ask to improve on what the run has done before."""
+        if not self._terms.improve_fraction:
+            return [SCRATCH] * count
+        reply = self._client.prompts(
+            TASK,
+            run_id=self._run_id,
+            n=count,
+            improve_fraction=self._terms.improve_fraction,
+            strategy="best",
+            seed=self._seed * 10_000 + step,
+        )
+        return [self._read(one["parent_id"]) for one in reply["prompts"]]
+
+    def _read(self, parent_id: str | None) -> Prompt:
+        parent = self._written.get(parent_id or "")
+        if parent is None:
+            return SCRATCH
+        output = f"{parent.answer.stdout_tail}\n{parent.answer.stderr_tail}\n{parent.score:.1f}"
+        return Prompt(parent_id, parent.actions, output)
+
+    def _learn(self, samples: Sequence[Sample]) -> float:
+        """Improve the policy on these samples, and return the entropy it had."""
+        terms = self._terms
+        prompts = [sample.prompt for sample in samples]
+        actions = [sample.actions for sample in samples]
+        rewards = torch.tensor([sample.answer.reward for sample in samples])
+        with torch.no_grad():
+            old, entropies, values = self.policy.judge(prompts, actions)
+        advantages = rewards - values
+        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-6)
+        advantages *= self._weights(samples)
+        for _ in range(terms.epochs):
+            chances, entropy, values = self.policy.judge(prompts, actions)
+            ratio = (chances - old).exp()
+            clipped = ratio.clamp(1 - terms.clip, 1 + terms.clip)
+            gain = torch.minimum(ratio * advantages, clipped * advantages).mean()
+            miss = ((values - rewards) ** 2).mean()
+            loss = -gain - terms.entropy * entropy.mean() + 0.5 * miss
+            self._optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.policy.parameters(), 1.0)
+            self._optimizer.step()
+        return float(entropies.mean())
+
+    def _weights(self, samples: Sequence[Sample]) -> torch.Tensor:
+        if not self._terms.weighs_durations:
+            return torch.ones(len(samples))
+        seconds = np.array([sample.answer.duration_seconds for sample in samples])
+        tasks = [TASK] * len(samples)
+        weights = weigh(seconds, tasks, np.ones(len(samples), dtype=bool), DurationSettings())
+        return torch.tensor(weights, dtype=torch.float32)
+
+    def _describe(
+        self, step: int, samples: Sequence[Sample], entropy: float, seconds: float
+    ) -> Step:
+        valid = [sample.answer for sample in samples if sample.answer.valid]
+        chosen = [FAMILIES[actions[FAMILY]] for actions in self._sampled]
+        scores = [answer.score for answer in valid if answer.score is not None]
+        return Step(
+            step=step,
+            seconds=seconds,
+            mean_reward=float(np.mean([sample.answer.reward for sample in samples])),
+            mean_score=float(np.mean([sample.score for sample in samples])),
+            best_score=max(scores, default=None),
+            valid=len(valid) / len(samples),
+            mean_duration=float(np.mean([one.answer.duration_seconds for one in samples])),
+            cpu_seconds=float(np.mean([one.answer.cpu_seconds for one in samples])),
+            families={name: chosen.count(name) / len(chosen) for name in FAMILIES},
+            entropy=entropy,
+            improvements=sum(sample.prompt.parent_id is not None for sample in samples),
+            cancelled=self._terms.in_flight - len(samples),
+        )
