@@ -11,10 +11,11 @@ IMAGES ?= cpu
 VENV := .venv
 SANDBOX_VENV := .venv-sandbox
 LM_VENV := .venv-lm
-VERL_VENV := .venv-verl
+TRAINERS_VENV := .venv-trainers
+LAB_VENV := .venv-lab
 RUN := $(VENV)/bin/reward-server
 
-.PHONY: serve test test-docker test-lm test-verl chaos check demo bench images lock clean
+.PHONY: serve test test-docker test-lm test-trainers chaos check demo bench lab images lock clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -33,8 +34,8 @@ test-docker: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## test the docker sandbox wit
 test-lm: $(VENV)/.dev $(SANDBOX_VENV)/.ready $(LM_VENV)/.ready  ## test instrumentation by a real vLLM on the CPU
 	@.ci/lm
 
-test-verl: $(VERL_VENV)/.ready $(SANDBOX_VENV)/.ready  ## train for real with veRL on the CPU
-	@$(VERL_VENV)/bin/python -m pytest -W default $(or $(TESTS),tests/verl)
+test-trainers: $(TRAINERS_VENV)/.ready $(SANDBOX_VENV)/.ready  ## train for real with veRL and TRL on the CPU, and try other trainers' own code
+	@.ci/trainers $(TESTS)
 
 chaos: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## break everything at random and check the jobs (SECONDS_OF_CHAOS=600 SEED=1)
 	@$(VENV)/bin/python -m tests.chaos --seconds $(SECONDS_OF_CHAOS) $(if $(SEED),--seed $(SEED))
@@ -51,6 +52,9 @@ demo: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## score a handful of programs and
 bench: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## measure the walk against bare processes
 	@$(VENV)/bin/python benchmarks/walk.py --rounds $(ROUNDS)
 
+lab: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## train a small policy on a twin, one seed of each arm (unfinished: not tuned)
+	@$(LAB_VENV)/bin/python -m trainer_client.lab --server $(RUN) --folder $(DATA_DIR)/lab
+
 images:  ## build the image programs run in (IMAGES=gpu, IMAGES=server; without a registry: IMAGES="--debootstrap cpu")
 	@PYTHON="$(PYTHON)" sandbox_images/build $(IMAGES)
 
@@ -60,7 +64,7 @@ lock:  ## write the versions of the programs' packages anew
 	@$(SANDBOX_VENV)/bin/pip freeze > sandbox_images/cpu/requirements.txt
 
 clean:  ## remove everything that was set up, the data too
-	@rm -rf $(VENV) $(SANDBOX_VENV) $(LM_VENV) $(VERL_VENV) $(DATA_DIR)
+	@rm -rf $(VENV) $(SANDBOX_VENV) $(LM_VENV) $(TRAINERS_VENV) $(LAB_VENV) $(DATA_DIR)
 
 $(VENV)/.server: pyproject.toml .ci/setup
 	@.ci/setup server "$(PYTHON)" $(VENV)
@@ -74,5 +78,8 @@ $(SANDBOX_VENV)/.ready: sandbox_images/cpu/requirements.txt .ci/setup
 $(LM_VENV)/.ready: .ci/lm-requirements.txt pyproject.toml .ci/setup
 	@.ci/setup lm "$(PYTHON)" $(LM_VENV)
 
-$(VERL_VENV)/.ready: .ci/verl-requirements.txt pyproject.toml .ci/setup
-	@.ci/setup verl "$(PYTHON)" $(VERL_VENV)
+$(TRAINERS_VENV)/.ready: .ci/trainers-requirements.txt .ci/trl-requirements.txt pyproject.toml .ci/setup
+	@.ci/setup trainers "$(PYTHON)" $(TRAINERS_VENV)
+
+$(LAB_VENV)/.ready: .ci/lab-requirements.txt pyproject.toml .ci/setup
+	@.ci/setup lab "$(PYTHON)" $(LAB_VENV)

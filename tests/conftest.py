@@ -33,8 +33,9 @@ SANDBOXES = tuple(os.environ.get("TEST_SANDBOXES", "zygote,bubblewrap").split(",
 # Taken out of the environment, where a server would refuse them as unknown settings.
 LM_URL = os.environ.pop("REWARD_SERVER_TEST_LM_URL", None)
 LM_PID = int(os.environ.pop("REWARD_SERVER_TEST_LM_PID", "0"))
-# veRL is in an environment of its own, whose pytest `make test-verl` uses.
-collect_ignore = [*([] if LM_URL else ["lm"]), *([] if find_spec("verl") else ["verl"])]
+# Trainers are in an environment of their own, whose pytest `make test-trainers` uses.
+TRAINERS = [] if find_spec("verl") else ["verl", "trl", "adapters", "lab"]
+collect_ignore = [*([] if LM_URL else ["lm"]), *TRAINERS]
 IMAGE = "reward-server-cpu"
 TWINS = "TEST_TWINS_FOLDER"
 if not set(SANDBOXES) <= {"bubblewrap", "zygote", "docker"}:
