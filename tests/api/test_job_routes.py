@@ -206,7 +206,7 @@ def test_a_client_has_its_share_of_the_queue_and_no_more(desk: Desk, guest: Desk
     waiting.append(guest.submit("print(2)", idempotency_key=key))
     refused = guest.post("print(3)")
     assert (refused.status_code, refused.json()["kind"]) == (429, "overloaded")
-    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert 1 <= int(refused.headers["retry-after"]) <= 3600  # by how fast jobs ended so far
     batch = guest.http.post("/v1/batches", json={"items": [item("print(4)")]})
     assert batch.status_code == 429
     assert guest.submit("print(2)", idempotency_key=key) == waiting[-1]
