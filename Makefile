@@ -15,7 +15,7 @@ TRAINERS_VENV := .venv-trainers
 LAB_VENV := .venv-lab
 RUN := $(VENV)/bin/reward-server
 
-.PHONY: serve test test-docker test-lm test-trainers chaos check demo bench lab images lock clean
+.PHONY: serve test test-docker test-lm test-trainers chaos check demo bench lab lab-full images lock clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -52,8 +52,11 @@ demo: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## score a handful of programs and
 bench: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## measure the walk against bare processes
 	@$(VENV)/bin/python benchmarks/walk.py --rounds $(ROUNDS)
 
-lab: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## train a small policy on a twin, one seed of each arm (unfinished: not tuned)
+lab: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## train a small policy in five ways, one seed: the three effects in about ten minutes
 	@$(LAB_VENV)/bin/python -m trainer_client.lab --server $(RUN) --folder $(DATA_DIR)/lab
+
+lab-full: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## the same with three seeds and larger batches, about an hour
+	@$(LAB_VENV)/bin/python -m trainer_client.lab --server $(RUN) --folder $(DATA_DIR)/lab-full --seeds 3 --steps 20 --batch 32
 
 images:  ## build the image programs run in (IMAGES=gpu, IMAGES=server; without a registry: IMAGES="--debootstrap cpu")
 	@PYTHON="$(PYTHON)" sandbox_images/build $(IMAGES)

@@ -276,8 +276,9 @@ class Worker:
             return
         still = await self._queue.hold(self.claim, held)
         for job_id, (attempt, task) in held.items():
-            if still.get(job_id) != attempt and not task.done():
-                log.warning("job %s is given up: it is no longer ours", job_id)
+            if still.get(job_id) != attempt and not (task.done() or task.cancelling()):
+                # Most were cancelled by their trainer, a few hundred of them in a step.
+                log.info("job %s is given up: it is no longer ours", job_id)
                 task.cancel()
 
     async def _run(self, job: Claimed) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +12,8 @@ from tests.conftest import start_server, stop_server
 from tests.desk import own_folder
 from trainer_client import RewardClient, Submission
 from trainer_client.lab import space
-from trainer_client.lab.policy import SCRATCH, Policy, Prompt
+from trainer_client.lab.policy import SCRATCH, Critic, Policy, Prompt
+from trainer_client.lab.records import record
 from trainer_client.lab.training import Terms, Training
 
 if TYPE_CHECKING:
@@ -58,23 +58,44 @@ def test_a_script_is_valid_exactly_if_no_choice_is_a_mistake(client: RewardClien
     assert len(milestones) >= 4, "mistakes end scripts at different stages"
 
 
-def test_a_random_policy_is_mostly_wrong() -> None:
-    everything = list(itertools.product(*map(range, space.SIZES)))
-    assert np.mean([space.is_right(actions) for actions in everything]) < 0.05
-    scripts = Policy().sample([SCRATCH] * 64, torch.Generator().manual_seed(1))
-    assert len(set(scripts)) > 50
+@pytest.mark.parametrize("is_informed", [True, False])
+def test_a_policy_is_mostly_wrong_before_it_is_trained(*, is_informed: bool) -> None:
+    policy = Policy(is_informed=is_informed)
+    scripts = policy.sample([SCRATCH] * 2000, torch.Generator().manual_seed(1))
+    right = float(np.mean([space.is_right(actions) for actions in scripts]))
+    assert right < (0.15 if is_informed else 0.02)
+    assert is_informed == (right > 0.03)
+    assert len(set(scripts)) > 1000
 
 
 def test_the_policy_tells_the_chance_of_what_it_samples() -> None:
     policy = Policy()
     parent = Prompt("id", tuple(0 for _ in space.SIZES), "KeyError: 'label'")
     with torch.no_grad():
-        policy.gates += 20.0
+        policy.kept += 30.0
     copies = policy.sample([parent] * 8, torch.Generator().manual_seed(1))
-    chances, entropies, _ = policy.judge([parent] * 8, copies)
+    chances, entropies = policy.judge([parent] * 8, copies)
     assert set(copies) == {parent.actions}
-    assert chances.exp().tolist() == pytest.approx([1.0] * 8)
-    assert entropies.tolist() == pytest.approx([0.0] * 8, abs=1e-3)
+    assert chances.exp().flatten().tolist() == pytest.approx([1.0] * 8 * len(space.SIZES))
+    assert entropies.sum(1).tolist() == pytest.approx([0.0] * 8, abs=1e-3)
+
+
+def test_chances_of_all_options_are_one_in_sum_with_a_parent_and_without() -> None:
+    policy, others = Policy(), tuple(0 for _ in space.SIZES[1:])
+    scripts = [(family, *others) for family in range(space.SIZES[0])]
+    for prompt in (SCRATCH, Prompt("id", (3, *others), "")):
+        chances, _ = policy.judge([prompt] * len(scripts), scripts)
+        assert float(chances[:, 0].exp().sum()) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_the_critic_sees_only_what_was_chosen_before() -> None:
+    critic, first = Critic(), tuple(0 for _ in space.SIZES)
+    last = (*first[:-1], 1)
+    values = critic([SCRATCH] * 2, [first, last])
+    assert torch.equal(values[0], values[1])
+    changed = critic([SCRATCH] * 2, [first, (1, *first[1:])])
+    assert bool((changed[0] != changed[1]).tolist()[1:])
+    assert changed[0, 0] == changed[1, 0]
 
 
 def test_a_step_trains_on_the_first_that_end_and_cancels_the_rest(client: RewardClient) -> None:
@@ -90,3 +111,16 @@ def test_a_step_trains_on_the_first_that_end_and_cancels_the_rest(client: Reward
     assert any(changed)
     kept = client.get("/v1/solutions", run_id="lab-steps")["solutions"]
     assert len(kept) >= 3 * BATCH
+
+
+def test_half_of_what_is_written_in_the_end_improves_on_the_best(client: RewardClient) -> None:
+    training = Training(client, "lab-final", Terms(batch=BATCH, multiplier=1.0, steps=1), seed=1)
+    good = [tuple(0 for _ in space.SIZES)] * 2
+    training.policy.sample = lambda prompts, _: (good * len(prompts))[: len(prompts)]  # type: ignore[method-assign]
+    list(training.steps())
+    final = training.final(8)
+    assert [sample.prompt.parent_id is None for sample in final].count(True) == 4
+    made = record("arm", 1, [], final)
+    assert made.final["samples"] == 8
+    assert made.final["scratch"]["samples"] == 4
+    assert made.best >= made.written("best") > 0.5

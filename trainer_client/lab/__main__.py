@@ -26,40 +26,42 @@ if TYPE_CHECKING:
     from trainer_client.lab.experiments import Arm
     from trainer_client.lab.training import Step
 
-_FINAL = 32
+_FINAL_SAMPLES = 64
+# All samples of a step run at once: each gets what it needs, and not what the task's card allows.
+_MEMORY_BYTES = 384 << 20
 
 
 def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m trainer_client.lab", description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path(".data/lab"), help="of the report")
     parser.add_argument("--server", type=Path, default=beside_python(), help="reward-server")
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=25)
-    parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--arms", nargs="*", default=[arm.name for arm in ARMS])
+    parser.add_argument("--data-dir", type=Path, help="the server's; default: FOLDER/server")
+    parser.add_argument("--seeds", type=int, default=1, help="how many runs of each arm")
+    parser.add_argument("--steps", type=int, default=15, help="of each run")
+    parser.add_argument("--batch", type=int, default=24, help="samples that a step trains on")
     return parser.parse_args(words)
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the lab."""
     asked = _parse(words)
-    asked.data_dir = asked.folder / "server"
-    asked.data_dir.mkdir(parents=True, exist_ok=True)
-    budget = {"steps": asked.steps, "batch": asked.batch}
-    book = Book(asked.folder / "results.json", budget)
+    asked.data_dir = asked.data_dir or asked.folder / "server"
+    for folder in (asked.folder, asked.data_dir):
+        folder.mkdir(parents=True, exist_ok=True)
+    book = Book(asked.folder / "results.json", {"steps": asked.steps, "batch": asked.batch})
     _prepare(asked.server, asked.data_dir)
-    wanted = [
+    todo = [
         (arm, seed)
         for seed in range(1, asked.seeds + 1)
         for arm in ARMS
-        if arm.name in asked.arms and not book.has(arm.name, seed)
+        if not book.has(arm.name, seed)
     ]
-    for instrument in ("static", "off"):
-        todo = [(arm, seed) for arm, seed in wanted if arm.instrument == instrument]
-        if todo:
-            _train(asked, book, todo)
-    draw(book, asked.folder)
-    Console().print(f"report: {(asked.folder / 'report.html').resolve()}")
+    with _progress() as progress:
+        whole = progress.add_task("all runs", total=len(todo) * asked.steps, shown="")
+        for instrument in ("static", "off"):
+            _train(asked, book, [one for one in todo if one[0].instrument == instrument], progress)
+        progress.stop_task(whole)
+    Console().print(f"report: {draw(book, asked.folder).resolve()}")
 
 
 def _prepare(server: Path, data_dir: Path) -> None:
@@ -69,14 +71,20 @@ def _prepare(server: Path, data_dir: Path) -> None:
     subprocess.run([server, *words], check=True)
 
 
-def _train(asked: argparse.Namespace, book: Book, todo: Sequence[tuple[Arm, int]]) -> None:
+def _train(
+    asked: argparse.Namespace, book: Book, todo: Sequence[tuple[Arm, int]], progress: Progress
+) -> None:
     """Make runs that want the same server."""
-    arm, _ = todo[0]
+    if not todo:
+        return
+    in_flight = max(terms_of(arm, **book.budget).in_flight for arm, _ in todo)
     settings = {
-        "REWARD_SERVER_INSTRUMENT__KIND": arm.instrument,
-        "REWARD_SERVER_SANDBOX__SLOTS": str(terms_of(arm, **book.budget).in_flight),
+        "REWARD_SERVER_INSTRUMENT__KIND": todo[0][0].instrument,
+        "REWARD_SERVER_LIMITS__MEMORY_BYTES": str(_MEMORY_BYTES),
+        "REWARD_SERVER_SANDBOX__SLOTS": str(in_flight),
     }
-    with serving(asked.server, asked.data_dir, settings) as client, _progress() as progress:
+    whole = progress.task_ids[0]
+    with serving(asked.server, asked.data_dir, settings) as client:
         for arm, seed in todo:
             bar = progress.add_task(f"{arm.name}, seed {seed}", total=asked.steps, shown="")
             training = Training(client, _run_id(arm, seed), terms_of(arm, **book.budget), seed)
@@ -84,13 +92,15 @@ def _train(asked: argparse.Namespace, book: Book, todo: Sequence[tuple[Arm, int]
             for step in training.steps():
                 steps.append(step)
                 progress.update(bar, advance=1, shown=_show(step))
-            made = record(arm.name, seed, steps, training.final(_FINAL))
+                progress.update(whole, advance=1)
+            made = record(arm.name, seed, steps, training.final(_FINAL_SAMPLES))
             book.add(made, shlex.join(["python", "-m", "trainer_client.lab", *sys.argv[1:]]))
 
 
 def _run_id(arm: Arm, seed: int) -> str:
     """Return a name that no run had before: what one did is not improved on by the next."""
-    return f"lab/{arm.name}/{seed}/{uuid.uuid4().hex[:8]}"
+    name = arm.name.replace(",", "").replace(" ", "-")
+    return f"lab/{name}/{seed}/{uuid.uuid4().hex[:8]}"
 
 
 def _show(step: Step) -> str:
@@ -100,8 +110,8 @@ def _show(step: Step) -> str:
 
 def _progress() -> Progress:
     return Progress(
-        TextColumn("{task.description:28}"),
-        BarColumn(),
+        TextColumn("{task.description:40}"),
+        BarColumn(bar_width=20),
         TextColumn("{task.completed}/{task.total} {task.fields[shown]}"),
         TimeElapsedColumn(),
     )

@@ -1,8 +1,8 @@
-"""A policy that writes scripts choice by choice, and the baseline that it learns beside it.
+"""A policy that writes scripts choice by choice, and the critic that learns beside it.
 
-It reads what its prompt gives: nothing, or a script to improve on, with what that printed. A gate
-for each place says how much the parent's own choice is to be preferred there; it begins at zero,
-so that copying is learnt and not built in.
+It reads what its prompt gives: nothing, or a script to improve on, with what that printed. Asked to
+improve on a script it keeps a piece of it or writes that piece anew; how often it keeps what is
+learnt for each place.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
+from torch.nn.functional import one_hot
 
-from trainer_client.lab.space import SIZES
+from trainer_client.lab.space import CHOICES, SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from trainer_client.lab.space import Actions
 
 _WORDS = 64
+_KEPT = 1.0
+_LEAST = 1e-8
 _WIDTH = 64
+_READ = 1 + sum(SIZES) + _WORDS
 _WORD = re.compile(r"[A-Za-z_]{3,30}|\d\.\d")
 
 
@@ -42,19 +46,17 @@ SCRATCH = Prompt()
 class Policy(nn.Module):
     """Chooses one option after another, each in the light of those before and of the prompt."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_informed: bool = True) -> None:
         super().__init__()
-        self.read = nn.Sequential(
-            nn.Linear(1 + sum(SIZES) + _WORDS, _WIDTH), nn.Tanh(), nn.Linear(_WIDTH, _WIDTH)
-        )
+        self.read = nn.Sequential(nn.Linear(_READ, _WIDTH), nn.Tanh(), nn.Linear(_WIDTH, _WIDTH))
         self.chosen = nn.ModuleList(nn.Embedding(size, _WIDTH) for size in SIZES)
         self.carry = nn.GRUCell(_WIDTH, _WIDTH)
         self.heads = nn.ModuleList(nn.Linear(_WIDTH, size) for size in SIZES)
-        self.gates = nn.Parameter(torch.zeros(len(SIZES)))
-        self.value = nn.Sequential(nn.Linear(_WIDTH, _WIDTH), nn.Tanh(), nn.Linear(_WIDTH, 1))
-        for head in self.heads:
+        self.kept = nn.Parameter(torch.full((len(SIZES),), _KEPT))
+        for head, choice in zip(self.heads, CHOICES, strict=True):
             nn.init.zeros_(head.weight)
-            nn.init.zeros_(head.bias)
+            weights = [option.weight if is_informed else 1.0 for option in choice.options]
+            head.bias.data = torch.tensor(weights).log()
 
     @torch.no_grad()
     def sample(self, prompts: Sequence[Prompt], generator: torch.Generator) -> list[Actions]:
@@ -66,16 +68,15 @@ class Policy(nn.Module):
 
     def judge(
         self, prompts: Sequence[Prompt], actions: Sequence[Actions]
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the logarithm of each script's probability, its entropy, and the baseline."""
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the logarithm of each choice's probability, and the entropy where it was made."""
         columns = list(torch.tensor(actions).T)
         chances, entropies = [], []
         for place, logits in self._walk(prompts, columns):
-            chance = torch.distributions.Categorical(logits=logits)
+            chance = torch.distributions.Categorical(logits=logits, validate_args=False)
             chances.append(chance.log_prob(columns[place]))
             entropies.append(chance.entropy())
-        values = self.value(self.read(encode(prompts)).detach())[:, 0]
-        return torch.stack(chances).sum(0), torch.stack(entropies).sum(0), values
+        return torch.stack(chances, 1), torch.stack(entropies, 1)
 
     def _walk(
         self, prompts: Sequence[Prompt], columns: list[torch.Tensor]
@@ -83,8 +84,35 @@ class Policy(nn.Module):
         """Yield each place with its logits, once the choices before it are in the columns."""
         state = self.read(encode(prompts))
         for place, head in enumerate(self.heads):
-            yield place, head(state) + self.gates[place] * _parents(prompts, place)
+            kept = self.kept[place].sigmoid() * _parents(prompts, place)
+            anew = head(state).softmax(-1) * (1 - kept.sum(1, keepdim=True))
+            yield place, (anew + kept).clamp_min(_LEAST).log()
             state = self.carry(self.chosen[place](columns[place]), state)
+
+
+class Critic(nn.Module):
+    """Tells the reward to be expected before each choice, from the prompt and what was chosen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expect = nn.Sequential(
+            nn.Linear(_READ + sum(SIZES) + len(SIZES), _WIDTH), nn.Tanh(), nn.Linear(_WIDTH, 1)
+        )
+
+    def forward(self, prompts: Sequence[Prompt], actions: Sequence[Actions]) -> torch.Tensor:
+        """Return a value for every place of every script."""
+        count = len(SIZES)
+        chosen = [
+            one_hot(column, size)
+            for column, size in zip(torch.tensor(actions).T, SIZES, strict=True)
+        ]
+        seen = [
+            torch.cat([*chosen[:place], torch.zeros(len(actions), sum(SIZES[place:]))], 1)
+            for place in range(count)
+        ]
+        prompt = encode(prompts)[:, None].expand(-1, count, -1)
+        where = torch.eye(count).expand(len(actions), -1, -1)
+        return self.expect(torch.cat([prompt, torch.stack(seen, 1), where], 2))[..., 0]
 
 
 def encode(prompts: Sequence[Prompt]) -> torch.Tensor:

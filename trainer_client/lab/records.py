@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 from dataclasses import asdict, dataclass
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from trainer_client.lab.space import FAMILIES, FAMILY, fingerprint
+from trainer_client.lab.space import FAMILIES, FAMILY, SLOW_FAMILIES, fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,34 +37,66 @@ class Record:
         return self.arm, self.seed
 
     def series(self, name: str) -> list[float]:
-        """Return a number of every step; `best_so_far` is the best score up to it."""
+        """Return a number of every step, NaN where there is none.
+
+        `slow` is the share of slow families among all that were sampled, `best_so_far` the best
+        score up to a step.
+        """
+        if name == "slow":
+            return [sum(step["families"][slow] for slow in SLOW_FAMILIES) for step in self.steps]
         if name != "best_so_far":
-            return [float(step[name]) for step in self.steps]
-        best, found = float("nan"), []
-        for step in self.steps:
-            if step["best_score"] is not None and not best >= step["best_score"]:
-                best = step["best_score"]
+            return [math.nan if step[name] is None else float(step[name]) for step in self.steps]
+        best, found = math.nan, []
+        for score in self.series("best_score"):
+            best = score if math.isnan(best) or score > best else best
             found.append(best)
         return found
+
+    def late(self, name: str, count: int) -> float:
+        """Return the mean of the last steps' numbers."""
+        found = [value for value in self.series(name)[-count:] if not math.isnan(value)]
+        return sum(found) / len(found) if found else math.nan
+
+    def steps_until(self, name: str, level: float) -> float:
+        """Return the first step with at least so much, one more than there are if there is none."""
+        reached = [i for i, value in enumerate(self.series(name), 1) if value >= level]
+        return float(reached[0] if reached else len(self.steps) + 1)
+
+    @property
+    def best(self) -> float:
+        """Return the best score of all programs that the policy writes in the end."""
+        return math.nan if self.final["best"] is None else float(self.final["best"])
+
+    def written(self, name: str) -> float:
+        """Return a number of the programs that the policy writes from scratch in the end."""
+        value = self.final["scratch"][name]
+        return math.nan if value is None else float(value)
 
 
 def record(arm: str, seed: int, steps: Sequence[Step], final: Sequence[Sample]) -> Record:
     """Return what is kept of a run."""
-    valid = [sample for sample in final if sample.answer.valid]
-    chosen = [FAMILIES[sample.actions[FAMILY]] for sample in final]
+    scratch = [sample for sample in final if sample.prompt.parent_id is None]
+    best = max((sample.score for sample in final if sample.answer.valid), default=None)
     return Record(
         arm,
         seed,
         tuple(asdict(step) for step in steps),
-        {
-            "samples": len(final),
-            "valid": len(valid) / len(final),
-            "mean_score": _mean([sample.score for sample in valid]),
-            "mean_duration": _mean([sample.answer.duration_seconds for sample in final]),
-            "cpu_seconds": _mean([sample.answer.cpu_seconds for sample in final]),
-            "families": {name: chosen.count(name) / len(chosen) for name in FAMILIES},
-        },
+        {"samples": len(final), "best": best, "scratch": _summary(scratch)},
     )
+
+
+def _summary(samples: Sequence[Sample]) -> dict[str, Any]:
+    scores = [sample.score for sample in samples if sample.answer.valid]
+    chosen = [FAMILIES[sample.actions[FAMILY]] for sample in samples]
+    return {
+        "samples": len(samples),
+        "valid": len(scores) / len(samples),
+        "best": max(scores, default=None),
+        "mean_score": _mean(scores),
+        "mean_duration": _mean([sample.answer.duration_seconds for sample in samples]),
+        "cpu_seconds": _mean([sample.answer.cpu_seconds for sample in samples]),
+        "families": {name: chosen.count(name) / len(chosen) for name in FAMILIES},
+    }
 
 
 def _mean(numbers: Sequence[float]) -> float | None:
@@ -76,7 +109,7 @@ class Book:
     def __init__(self, file: Path, budget: dict[str, int]) -> None:
         self._file = file
         self.budget = budget
-        self._head = {"space": fingerprint(), "budget": budget}
+        self.head = {"space": fingerprint(), "budget": budget}
         self.records: list[Record] = []
         self.about: dict[str, Any] = {}
         if file.exists():
@@ -92,7 +125,7 @@ class Book:
             "versions": {name: version(name) for name in _PACKAGES},
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        content = {**self._head, **self.about, "runs": [asdict(record) for record in self.records]}
+        content = {**self.head, **self.about, "runs": [asdict(record) for record in self.records]}
         beside = self._file.with_suffix(".new")
         beside.write_text(json.dumps(content, indent=1))
         beside.replace(self._file)
@@ -103,11 +136,11 @@ class Book:
 
     def _read(self) -> None:
         content = json.loads(self._file.read_text())
-        if any(content[name] != value for name, value in self._head.items()):
+        if any(content[name] != value for name, value in self.head.items()):
             message = f"{self._file} has runs with another budget or other choices; move it away"
             raise ValueError(message)
         self.about = {
-            name: value for name, value in content.items() if name not in {"runs", *self._head}
+            name: value for name, value in content.items() if name not in {"runs", *self.head}
         }
         self.records = [
             Record(one["arm"], one["seed"], tuple(one["steps"]), one["final"])

@@ -1,8 +1,9 @@
-"""The report: a picture and a sentence for each experiment, beside what the paper found."""
+"""The report: a picture, a table and a verdict for each experiment, beside what the paper found."""
 
 from __future__ import annotations
 
 import html
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,28 +11,39 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
 
-from trainer_client.lab.experiments import EXPERIMENTS, WHOLE
-from trainer_client.lab.space import FAMILIES
+from trainer_client.lab.experiments import EXPERIMENTS
+from trainer_client.lab.space import TASK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from trainer_client.lab.experiments import Experiment
+    from trainer_client.lab.experiments import Claim, Experiment
     from trainer_client.lab.records import Book, Record
 
 mpl.use("Agg")  # a window system is not needed
 _COLOURS = ("#1f6feb", "#d1632a")
 _LABELS = {
-    "mean_duration": "mean execution time of the samples trained on, seconds",
-    "mean_score": "mean score (-10 where invalid)",
-    "best_so_far": "best score so far (AUC)",
+    "mean_duration": "mean execution time of the samples\ntrained on, seconds",
+    "mean_score": "mean score\n(-10 where invalid)",
+    "mean_reward": "mean reward\n(with partial credit)",
+    "best_score": "best score of each step\n(AUC, higher is better)",
+    "best_so_far": "best score so far\n(AUC, higher is better)",
+    "slow": "share of the slow, better families\namong all samples",
     "valid": "share of valid programs",
 }
-_SLOW = ("extra trees", "random forest", "histogram boosting", "gradient boosting")
+_STYLE = """
+body{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}
+img{width:100%}
+table{border-collapse:collapse}
+td,th{padding:.2em 1.2em .2em 0;text-align:left;border-bottom:1px solid #ddd}
+.paper{color:#555}
+.yes{color:#1a7f37}
+.no{color:#b35900}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,53 +55,68 @@ class Figure:
     seeds: int
 
     def __str__(self) -> str:
-        return f"{self.mean:.3f} ± {self.error:.3f}"
+        if not self.seeds:
+            return "none"
+        digits = 1 if abs(self.mean) >= 2 else 3
+        error = f" ± {self.error:.{digits}f}" if self.seeds > 1 else ""
+        return f"{self.mean:.{digits}f}{error}"
 
 
 def figure_of(numbers: Sequence[float]) -> Figure:
-    """Return the mean and its standard error; of one number there is no error."""
-    found = np.asarray([number for number in numbers if number == number])  # noqa: PLR0124 - no NaN
+    """Return the mean of what is there and its standard error; of one number there is no error."""
+    found = np.asarray([number for number in numbers if not math.isnan(number)])
     if not len(found):
-        return Figure(float("nan"), float("nan"), 0)
+        return Figure(math.nan, math.nan, 0)
     error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else 0.0
     return Figure(float(found.mean()), float(error), len(found))
 
 
-def slow_share(record: Record) -> float:
-    """Return how much of what the policy writes in the end is of a slow and good family."""
-    return float(sum(record.final["families"][name] for name in _SLOW))
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The runs of an experiment, with the part and without it, of the seeds that both have."""
+
+    with_it: tuple[Record, ...]
+    without_it: tuple[Record, ...]
+
+    def seeds_for(self, claim: Claim) -> int:
+        """Return for how many seeds the claim holds; where both are the same it does not."""
+        runs = zip(self.with_it, self.without_it, strict=True)
+        return sum(claim.holds(claim.measure(one), claim.measure(other)) for one, other in runs)
 
 
-def draw(book: Book, folder: Path) -> None:
-    """Write the pictures and the page."""
+def pair_of(experiment: Experiment, records: Sequence[Record]) -> Pair:
+    """Return an experiment's runs, seed by seed."""
+    first = {one.seed: one for one in records if one.arm == experiment.with_it}
+    second = {one.seed: one for one in records if one.arm == experiment.without_it}
+    seeds = sorted(first.keys() & second.keys())
+    return Pair(tuple(first[seed] for seed in seeds), tuple(second[seed] for seed in seeds))
+
+
+def draw(book: Book, folder: Path) -> Path:
+    """Write the pictures and the page, and return where the page is."""
     sections = []
     for experiment in EXPERIMENTS:
-        whole = [one for one in book.records if one.arm == WHOLE]
-        without = [one for one in book.records if one.arm == experiment.arm]
-        if whole and without:
-            name = f"{experiment.arm.replace(' ', '-')}.png"
-            _picture(experiment, whole, without, folder / name)
-            sections.append(_section(experiment, whole, without, name))
-    (folder / "report.html").write_text(_page(book, sections))
+        pair = pair_of(experiment, book.records)
+        if pair.with_it:
+            _picture(experiment, pair, folder / f"{experiment.name}.png")
+            sections.append(_section(experiment, pair))
+    page = folder / "report.html"
+    page.write_text(_page(book, sections))
+    return page
 
 
-def _picture(
-    experiment: Experiment, whole: Sequence[Record], without: Sequence[Record], file: Path
-) -> None:
-    names = list(dict.fromkeys((experiment.measure, "best_so_far", "valid")))
-    picture, places = plt.subplots(1, 3, figsize=(13, 3.6), layout="constrained")
-    for place, name in zip(places, names, strict=False):
-        for records, label, colour in zip(
-            (whole, without), ("with", "without"), _COLOURS, strict=True
-        ):
+def _picture(experiment: Experiment, pair: Pair, file: Path) -> None:
+    names = experiment.pictures
+    picture, places = plt.subplots(1, len(names), figsize=(13, 3.6), layout="constrained")
+    arms = ((pair.with_it, experiment.with_it), (pair.without_it, experiment.without_it))
+    for place, name in zip(places, names, strict=True):
+        for (records, label), colour in zip(arms, _COLOURS, strict=True):
             _line(place, [one.series(name) for one in records], label, colour)
         place.set_xlabel("step")
         place.set_title(_LABELS[name], fontsize=10)
         place.grid(alpha=0.3)
-    if len(names) < len(places):
-        _families(places[-1], whole, without)
     places[0].legend(frameon=False)
-    picture.suptitle(experiment.title)
+    picture.suptitle(f"{experiment.title} ({len(pair.with_it)} seeds, mean and standard error)")
     picture.savefig(file, dpi=110)
     plt.close(picture)
 
@@ -100,66 +127,48 @@ def _line(place: Axes, series: Sequence[Sequence[float]], label: str, colour: st
     figures = [figure_of(list(column)) for column in table.T]
     means = np.array([figure.mean for figure in figures])
     errors = np.array([figure.error for figure in figures])
-    place.plot(steps, means, color=colour, label=f"{label} ({len(series)} seeds)")
+    place.plot(steps, means, color=colour, label=label)
     place.fill_between(steps, means - errors, means + errors, color=colour, alpha=0.2, lw=0)
+    if len(table) > 1:
+        place.plot(steps, table.T, color=colour, alpha=0.35, lw=0.7)
 
 
-def _families(place: Axes, whole: Sequence[Record], without: Sequence[Record]) -> None:
-    """Draw what the policy chooses in the end."""
-    heights = np.arange(len(FAMILIES))
-    for records, shift, colour in zip((whole, without), (-0.2, 0.2), _COLOURS, strict=True):
-        shares = [np.mean([one.final["families"][name] for one in records]) for name in FAMILIES]
-        place.barh(heights + shift, shares, height=0.4, color=colour)
-    place.set_yticks(heights, FAMILIES, fontsize=8)
-    place.invert_yaxis()
-    place.set_title("share of each family in the end", fontsize=10)
-
-
-def _section(
-    experiment: Experiment, whole: Sequence[Record], without: Sequence[Record], picture: str
-) -> str:
-    rows = "".join(
-        f"<tr><td>{html.escape(what)}</td><td>{figure_of([of(one) for one in whole])}</td>"
-        f"<td>{figure_of([of(one) for one in without])}</td></tr>"
-        for what, of in _ROWS.items()
-    )
+def _section(experiment: Experiment, pair: Pair) -> str:
+    rows = "".join(_row(claim, pair) for claim in experiment.claims)
     return (
         f"<h2>{html.escape(experiment.title)}</h2>"
-        f"<p><b>The paper:</b> {html.escape(experiment.paper)}</p>"
-        f'<img src="{picture}" alt="{html.escape(experiment.title)}">'
-        f"<table><tr><th></th><th>with</th><th>without</th></tr>{rows}</table>"
+        f'<p class="paper"><b>The paper:</b> {html.escape(experiment.paper)}</p>'
+        f'<img src="{experiment.name}.png" alt="{html.escape(experiment.title)}">'
+        f"<table><tr><th>here</th><th>{html.escape(experiment.with_it)}</th>"
+        f"<th>{html.escape(experiment.without_it)}</th><th>as the paper says?</th></tr>"
+        f"{rows}</table>"
     )
 
 
-def steps_to(record: Record, name: str, level: float) -> float:
-    """Return the first step from which a number is at least so high, one more than all if never."""
-    series = record.series(name)
-    return float(next((i for i, value in enumerate(series, 1) if value >= level), len(series) + 1))
-
-
-_ROWS: dict[str, Callable[[Record], float]] = {
-    "best score": lambda one: one.series("best_so_far")[-1],
-    "mean score of valid programs in the end": lambda one: one.final["mean_score"] or float("nan"),
-    "execution time in the end, seconds": lambda one: one.final["mean_duration"],
-    "share of forests and boosting in the end": slow_share,
-    "valid in the end": lambda one: one.final["valid"],
-    "steps until 90 % are valid": lambda one: steps_to(one, "valid", 0.9),
-}
+def _row(claim: Claim, pair: Pair) -> str:
+    mine = figure_of([claim.measure(one) for one in pair.with_it])
+    other = figure_of([claim.measure(one) for one in pair.without_it])
+    holds = claim.holds(mine.mean, other.mean)
+    seeds = f"{pair.seeds_for(claim)} of {len(pair.with_it)} seeds"
+    verdict = f'<td class="{"yes" if holds else "no"}">{"yes" if holds else "no"}, {seeds}</td>'
+    text = html.escape(claim.text)
+    return (
+        f"<tr><td>{text}</td><td>{mine}{claim.unit}</td><td>{other}{claim.unit}</td>{verdict}</tr>"
+    )
 
 
 def _page(book: Book, sections: Sequence[str]) -> str:
     about = "".join(
-        f"<li>{html.escape(str(name))}: {html.escape(str(value))}</li>"
-        for name, value in book.about.items()
+        f"<li>{html.escape(name)}: {html.escape(str(value))}</li>"
+        for name, value in {**book.head, **book.about}.items()
     )
-    seeds = sorted({one.seed for one in book.records})
     return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>The lab</title><style>'
-        "body{font:15px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
-        "img{width:100%}td,th{padding:.2em 1em;text-align:left;border-bottom:1px solid #ddd}"
-        "table{border-collapse:collapse}</style><h1>Three effects, on one machine</h1>"
-        "<p>A small policy writes whole scripts for a twin of tabular-playground-series-may-2022, "
-        "the reward server runs and grades them, and PPO learns from the first B of m·B that end. "
-        "Lines are means over seeds, bands one standard error.</p>"
-        f"{''.join(sections)}<h2>How it was made</h2><ul><li>seeds: {seeds}</li>{about}</ul></html>"
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>The lab</title>'
+        f"<style>{_STYLE}</style><h1>Three effects, on one machine</h1>"
+        f"<p>A small policy writes whole scripts for the twin of {TASK}. The reward server runs "
+        "and grades every one of them; PPO learns from the first B of m·B that end, and the others "
+        "are cancelled. Two families of models are fast and mediocre, four slow and better. Lines "
+        "are means over seeds, bands standard errors, thin lines single runs. All arms have the "
+        "same number of steps and samples.</p>"
+        f"{''.join(sections)}<h2>How it was made</h2><ul>{about}</ul></html>\n"
     )

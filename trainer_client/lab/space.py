@@ -1,8 +1,12 @@
 """The programs that the lab's policy can write: ten choices, each a piece of a script.
 
-Wrong choices stand beside right ones and end the script where such a mistake would: at an import,
-while loading, at the features, at the fit, at the prediction, or with a file that cannot be graded.
-Of the right ones some are fast and mediocre, some slow and good.
+The plan comes first, as in the paper's answers: a family of models, its size and its strength. Then
+the script is filled in. Wrong choices stand beside right ones and end the script where such a
+mistake would: at an import, while loading, at the features, at the fit, at the prediction, or with
+a file that cannot be graded. Of the families two are fast and mediocre, four slow and good.
+
+How likely an option is before any training is its weight: like a language model, an informed policy
+knows how to begin a script better than how to end it. A policy that knows nothing has no weights.
 """
 
 from __future__ import annotations
@@ -21,11 +25,12 @@ Actions = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One way to go on: its name, its code, and whether a script with it can still be valid."""
+    """One way to go on: its code, and whether a script with it can still be valid."""
 
     name: str
     code: str
     is_right: bool = True
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,28 +45,70 @@ def _right(name: str, code: str) -> Option:
     return Option(name, dedent(code).strip("\n"))
 
 
-def _wrong(name: str, code: str) -> Option:
-    return Option(name, dedent(code).strip("\n"), is_right=False)
+def _wrong(name: str, code: str, weight: float = 1.0) -> Option:
+    return Option(name, dedent(code).strip("\n"), is_right=False, weight=weight)
+
+
+def _family(name: str, path: str, arguments: str, weight: float = 1.0) -> Option:
+    """Return code whose last line makes the model; those before import what it needs."""
+    module, kind = path.split(".")
+    return Option(
+        name, f"from sklearn.{module} import {kind}\nmodel = {kind}({arguments})", weight=weight
+    )
 
 
 _FOLDER = f"/workdir/{TASK}/prepared/public"
+_RARE = 0.15
+_PLAIN = 0.4
 
 CHOICES = (
+    Choice(
+        "family",
+        (
+            _family("logistic regression", "linear_model.LogisticRegression", "C=strength", _PLAIN),
+            _family("tree", "tree.DecisionTreeClassifier", "max_depth=4", _PLAIN),
+            _family("extra trees", "ensemble.ExtraTreesClassifier", "n_estimators=2 * size"),
+            _family("random forest", "ensemble.RandomForestClassifier", "n_estimators=size"),
+            _family(
+                "boosting",
+                "ensemble.HistGradientBoostingClassifier",
+                "max_iter=5 * size, learning_rate=strength",
+            ),
+            _right(
+                "boosting, searched",
+                """
+                from sklearn.ensemble import HistGradientBoostingClassifier
+                from sklearn.model_selection import GridSearchCV
+                rates = {"learning_rate": [0.1, 0.3]}
+                model = GridSearchCV(HistGradientBoostingClassifier(max_iter=2 * size), rates, cv=2)
+                """,
+            ),
+            _wrong(
+                "a class that is not there",
+                """
+                from sklearn.ensemble import BoostedForestClassifier
+                model = BoostedForestClassifier()
+                """,
+                _RARE,
+            ),
+        ),
+    ),
+    Choice("size", tuple(_right(str(size), f"size = {size}") for size in (20, 30, 45))),
+    Choice("strength", tuple(_right(str(rate), f"strength = {rate}") for rate in (0.01, 0.1, 0.5))),
     Choice(
         "imports",
         (
             _right("pandas", "import pandas as pd"),
             _right("pandas and numpy", "import numpy as np\nimport pandas as pd"),
-            _wrong("numpy alone", "import numpy as np"),
-            _wrong("a package that is not there", "import pandas as pd\nimport fastgbm"),
+            _wrong("numpy alone", "import numpy as np", _RARE),
+            _wrong("a package that is not there", "import pandas as pd\nimport fastgbm", _RARE),
         ),
     ),
     Choice(
         "loading",
         (
             _right("the task's folder", f'folder = "{_FOLDER}"'),
-            _wrong("another site's folder", 'folder = "/kaggle/input/tabular-playground"'),
-            _wrong("the current folder", 'folder = "."'),
+            _wrong("another site's folder", 'folder = "/kaggle/input/tabular-playground"', _RARE),
         ),
     ),
     Choice(
@@ -78,38 +125,22 @@ CHOICES = (
                 """,
             ),
             _wrong(
-                "texts as they are", "def features(table):\n    return table[[*numbers, 'f_27']]"
+                "texts as they are",
+                "def features(table):\n    return table[[*numbers, 'f_27']]",
+                _RARE,
             ),
-            _wrong("a column that is not there", "def features(table):\n    return table['f_99']"),
+            _wrong(
+                "a column that is not there",
+                "def features(table):\n    return table['f_99']",
+                _RARE,
+            ),
         ),
     ),
-    Choice(
-        "family",
-        (
-            _right("logistic regression", "linear_model LogisticRegression C=strength"),
-            _right("nearest neighbours", "neighbors KNeighborsClassifier n_neighbors=size"),
-            _right("tree", "tree DecisionTreeClassifier max_depth=4"),
-            _right("extra trees", "ensemble ExtraTreesClassifier n_estimators=size"),
-            _right("random forest", "ensemble RandomForestClassifier n_estimators=size"),
-            _right(
-                "histogram boosting",
-                "ensemble HistGradientBoostingClassifier max_iter=4*size,learning_rate=strength",
-            ),
-            _right(
-                "gradient boosting",
-                "ensemble GradientBoostingClassifier n_estimators=size,learning_rate=strength,"
-                "max_depth=5",
-            ),
-            _wrong("a class that is not there", "ensemble BoostedForestClassifier size=size"),
-        ),
-    ),
-    Choice("size", tuple(_right(str(size), f"size = {size}") for size in (10, 25, 60))),
-    Choice("strength", tuple(_right(str(rate), f"strength = {rate}") for rate in (0.01, 0.1, 0.5))),
     Choice(
         "target",
         (
             _right("target", 'answers = train["target"]'),
-            _wrong("another column", 'answers = train["label"]'),
+            _wrong("another column", 'answers = train["label"]', _RARE),
         ),
     ),
     Choice(
@@ -141,39 +172,42 @@ CHOICES = (
             _right("as asked for", 'result.to_csv("submission.csv", index=False)'),
             _wrong("under another name", 'result.to_csv("predictions.csv", index=False)'),
             _wrong("without ids", 'result[["target"]].to_csv("submission.csv", index=False)'),
+            _wrong("with a column too many", 'result.to_csv("submission.csv")'),
         ),
     ),
 )
 SIZES = tuple(len(choice.options) for choice in CHOICES)
-FAMILY = next(place for place, choice in enumerate(CHOICES) if choice.name == "family")
+FAMILY = 0
 FAMILIES = tuple(option.name for option in CHOICES[FAMILY].options)
+SLOW_FAMILIES = ("extra trees", "random forest", "boosting", "boosting, searched")
 
 
 def write(actions: Sequence[int]) -> str:
     """Return the script that these choices make."""
-    said = {
-        choice.name: choice.options[action] for choice, action in zip(CHOICES, actions, strict=True)
+    code = {
+        choice.name: choice.options[action].code
+        for choice, action in zip(CHOICES, actions, strict=True)
     }
-    module, name, arguments = said["family"].code.split(" ")
+    needed, model = code["family"].split("\nmodel = ")
     return "\n".join(
         (
-            said["imports"].code,
-            f"from sklearn.{module} import {name}",
-            said["loading"].code,
+            code["imports"],
+            needed,
+            code["loading"],
             'train = pd.read_csv(f"{folder}/train.csv")',
             'test = pd.read_csv(f"{folder}/test.csv")',
             'numbers = [name for name in test if name not in ("id", "f_27")]',
-            said["features"].code,
+            code["features"],
             "rows = features(train)",
-            said["target"].code,
-            said["size"].code,
-            said["strength"].code,
-            f"model = {name}({arguments.replace(',', ', ')})",
+            code["target"],
+            code["size"],
+            code["strength"],
+            f"model = {model}",
             "model.fit(rows, answers)",
-            said["check"].code,
-            said["prediction"].code,
+            code["check"],
+            code["prediction"],
             'result = pd.DataFrame({"id": test["id"], "target": guesses})',
-            said["saving"].code,
+            code["saving"],
             "",
         )
     )

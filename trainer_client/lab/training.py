@@ -15,13 +15,13 @@ import numpy as np
 import torch
 
 from trainer_client.durations import weigh
-from trainer_client.lab.policy import SCRATCH, Policy, Prompt
+from trainer_client.lab.policy import SCRATCH, Critic, Policy, Prompt
 from trainer_client.lab.space import FAMILIES, FAMILY, TASK, write
 from trainer_client.settings import DurationSettings
 from trainer_client.submissions import Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from trainer_client.answers import Answer
     from trainer_client.client import RewardClient
@@ -34,14 +34,18 @@ FLOOR = -10.0
 class Terms:
     """What a run is given. Partial credit is not among it: the server instruments, or does not."""
 
-    batch: int = 16
+    batch: int = 32
     multiplier: float = 1.5
-    steps: int = 40
+    steps: int = 20
+    is_informed: bool = True
     weighs_durations: bool = True
     improve_fraction: float = 0.5
-    learning_rate: float = 0.01
+    learning_rate: float = 0.003
     epochs: int = 4
+    critic_learning_rate: float = 0.01
+    critic_epochs: int = 10
     clip: float = 0.2
+    least_spread: float = 0.02
     entropy: float = 0.01
     wall_seconds: float = 60.0
 
@@ -90,8 +94,12 @@ class Training:
         torch.manual_seed(seed)
         self._client, self._run_id, self._terms, self._seed = client, run_id, terms, seed
         self._generator = torch.Generator().manual_seed(seed)
-        self.policy = Policy()
-        self._optimizer = torch.optim.Adam(self.policy.parameters(), lr=terms.learning_rate)
+        self.policy = Policy(is_informed=terms.is_informed)
+        self.critic = Critic()
+        with torch.no_grad():
+            self.critic.expect[-1].bias.fill_(FLOOR)
+        self._improve_policy = descent(self.policy, terms.learning_rate)
+        self._improve_critic = descent(self.critic, terms.critic_learning_rate)
         self._written: dict[str, Sample] = {}
         self._sampled: list[Actions] = []
 
@@ -106,7 +114,7 @@ class Training:
     def _collect(self, step: int) -> list[Sample]:
         """Return the first B of m·B samples that end with a reward."""
         terms = self._terms
-        prompts = self._prompts(step, terms.in_flight)
+        prompts = self._prompts(step, terms.in_flight, terms.improve_fraction)
         scripts = self._sampled = self.policy.sample(prompts, self._generator)
         submissions = self._submissions(prompts, scripts, step)
         results = self._client.score_many(submissions, min_complete=terms.batch, rest="cancel")
@@ -119,14 +127,18 @@ class Training:
         return samples
 
     def final(self, count: int) -> list[Sample]:
-        """Return what the policy writes from scratch in the end, all of it run to its end."""
-        prompts = [SCRATCH] * count
+        """Return what the policy writes in the end, all of it run to its end.
+
+        A policy that was trained to improve on solutions does so for half of them.
+        """
+        improvements = count // 2 if self._terms.improve_fraction else 0
+        prompts = [SCRATCH] * (count - improvements)
+        step = self._terms.steps + 1
+        prompts += self._prompts(step, improvements, 1.0) if improvements else []
         scripts = self.policy.sample(prompts, self._generator)
-        results = self._client.score_many(
-            self._submissions(prompts, scripts, self._terms.steps + 1)
-        )
+        results = self._client.score_many(self._submissions(prompts, scripts, step))
         return [
-            Sample(SCRATCH, scripts[one.index], one.answer)
+            Sample(prompts[one.index], scripts[one.index], one.answer)
             for one in results
             if one.answer is not None
         ]
@@ -147,15 +159,15 @@ class Training:
             for prompt, actions in zip(prompts, scripts, strict=True)
         ]
 
-    def _prompts(self, step: int, count: int) -> list[Prompt]:
+    def _prompts(self, step: int, count: int, improve_fraction: float) -> list[Prompt]:
         """Return prompts, some of which ask to improve on what the run has done before."""
-        if not self._terms.improve_fraction:
+        if not improve_fraction:
             return [SCRATCH] * count
         reply = self._client.prompts(
             TASK,
             run_id=self._run_id,
             n=count,
-            improve_fraction=self._terms.improve_fraction,
+            improve_fraction=improve_fraction,
             strategy="best",
             seed=self._seed * 10_000 + step,
         )
@@ -173,24 +185,21 @@ class Training:
         terms = self._terms
         prompts = [sample.prompt for sample in samples]
         actions = [sample.actions for sample in samples]
-        rewards = torch.tensor([sample.answer.reward for sample in samples])
+        rewards = torch.tensor([[sample.answer.reward] for sample in samples])
         with torch.no_grad():
-            old, entropies, values = self.policy.judge(prompts, actions)
-        advantages = rewards - values
-        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-6)
-        advantages *= self._weights(samples)
+            old, entropies = self.policy.judge(prompts, actions)
+            advantages = rewards - self.critic(prompts, actions)
+        advantages = (advantages - advantages.mean()) / (advantages.std() + terms.least_spread)
+        advantages *= self._weights(samples)[:, None]
+        for _ in range(terms.critic_epochs):
+            self._improve_critic(((self.critic(prompts, actions) - rewards) ** 2).mean())
         for _ in range(terms.epochs):
-            chances, entropy, values = self.policy.judge(prompts, actions)
+            chances, entropy = self.policy.judge(prompts, actions)
             ratio = (chances - old).exp()
             clipped = ratio.clamp(1 - terms.clip, 1 + terms.clip)
             gain = torch.minimum(ratio * advantages, clipped * advantages).mean()
-            miss = ((values - rewards) ** 2).mean()
-            loss = -gain - terms.entropy * entropy.mean() + 0.5 * miss
-            self._optimizer.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.policy.parameters(), 1.0)
-            self._optimizer.step()
-        return float(entropies.mean())
+            self._improve_policy(-gain - terms.entropy * entropy.mean())
+        return float(entropies.sum(1).mean())
 
     def _weights(self, samples: Sequence[Sample]) -> torch.Tensor:
         if not self._terms.weighs_durations:
@@ -220,3 +229,16 @@ class Training:
             improvements=sum(sample.prompt.parent_id is not None for sample in samples),
             cancelled=self._terms.in_flight - len(samples),
         )
+
+
+def descent(network: torch.nn.Module, learning_rate: float) -> Callable[[torch.Tensor], None]:
+    """Return what takes one step down a loss."""
+    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
+
+    def step(loss: torch.Tensor) -> None:
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+
+    return step

@@ -1,0 +1,97 @@
+"""What the lab keeps of its runs, and what it says about them."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.desk import own_folder
+from trainer_client.lab.__main__ import main
+from trainer_client.lab.experiments import ARMS, EXPERIMENTS
+from trainer_client.lab.records import Book, Record
+from trainer_client.lab.report import draw, figure_of, pair_of
+from trainer_client.lab.space import FAMILIES, SLOW_FAMILIES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DURATIONS = EXPERIMENTS[0]
+
+
+def step(number: int, **changes: Any) -> dict[str, Any]:
+    families = dict.fromkeys(FAMILIES, 0.0) | {SLOW_FAMILIES[0]: 1.0}
+    numbers = dict.fromkeys(("mean_reward", "mean_score", "mean_duration", "valid"), 0.5)
+    return {"step": number, "best_score": 0.7, "families": families, **numbers, **changes}
+
+
+def run(arm: str, seed: int, steps: list[dict[str, Any]], best: float | None = 0.7) -> Record:
+    scratch = {"best": best, "mean_score": best, "valid": 1.0}
+    return Record(arm, seed, tuple(steps), {"best": best, "scratch": scratch})
+
+
+def test_a_series_knows_what_is_missing() -> None:
+    scores = [None, 0.6, None, 0.8, 0.7]
+    one = run("arm", 1, [step(i, best_score=score) for i, score in enumerate(scores)])
+    assert math.isnan(one.series("best_so_far")[0])
+    assert one.series("best_so_far")[1:] == [0.6, 0.6, 0.8, 0.8]
+    assert one.late("best_score", 3) == pytest.approx(0.75)
+    assert one.series("slow") == [1.0] * 5
+    assert one.steps_until("best_score", 0.75) == 4
+    assert one.steps_until("valid", 0.9) == 6
+    assert math.isnan(run("arm", 1, [step(1)], best=None).best)
+
+
+def test_a_mean_leaves_out_what_is_not_there() -> None:
+    figure = figure_of([1.0, 3.0, math.nan])
+    assert (figure.mean, figure.error, figure.seeds) == (2.0, 1.0, 2)
+    assert str(figure_of([math.nan])) == "none"
+
+
+def test_only_seeds_that_both_arms_have_are_compared() -> None:
+    first, second = DURATIONS.with_it, DURATIONS.without_it
+    records = [run(first, 1, [step(1)]), run(first, 2, [step(1)]), run(second, 2, [step(1)])]
+    pair = pair_of(DURATIONS, records)
+    assert [one.seed for one in (*pair.with_it, *pair.without_it)] == [2, 2]
+
+
+def test_a_verdict_says_so_where_the_paper_is_not_confirmed(tmp_path: Path) -> None:
+    book = Book(tmp_path / "results.json", {"steps": 1, "batch": 2})
+    for seed in (1, 2):
+        book.add(run(DURATIONS.with_it, seed, [step(1, mean_duration=2.0)], best=0.6), "command")
+        book.add(run(DURATIONS.without_it, seed, [step(1, mean_duration=1.0)], best=0.8), "command")
+    page = draw(book, tmp_path).read_text()
+    assert '<td class="yes">yes, 2 of 2 seeds</td>' in page
+    assert '<td class="no">no, 0 of 2 seeds</td>' in page
+    assert (tmp_path / "durations.png").stat().st_size > 10_000
+    assert not (tmp_path / "credit.png").exists()
+
+
+def test_runs_of_another_budget_are_not_mixed(tmp_path: Path) -> None:
+    Book(tmp_path / "results.json", {"steps": 1, "batch": 2}).add(run("arm", 1, [step(1)]), "x")
+    again = Book(tmp_path / "results.json", {"steps": 1, "batch": 2})
+    assert again.has("arm", 1)
+    assert not again.has("arm", 2)
+    with pytest.raises(ValueError, match="another budget"):
+        Book(tmp_path / "results.json", {"steps": 2, "batch": 2})
+
+
+def test_the_command_trains_every_arm_and_goes_on_where_it_stopped(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["lab"])
+    with own_folder(data_dir) as folder:
+        words = ["--folder", str(tmp_path), "--data-dir", str(folder), "--steps", "1"]
+        main([*words, "--batch", "2"])
+        before = (tmp_path / "results.json").read_text()
+        main([*words, "--batch", "2"])
+    assert (tmp_path / "results.json").read_text() == before
+    made = json.loads(before)["runs"]
+    assert {one["arm"] for one in made} == {arm.name for arm in ARMS}
+    page = (tmp_path / "report.html").read_text()
+    for experiment in EXPERIMENTS:
+        assert experiment.title in page
+        assert (tmp_path / f"{experiment.name}.png").exists()
