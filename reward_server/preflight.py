@@ -240,6 +240,25 @@ def _slots(settings: Settings) -> Iterator[Finding]:
     if settings.slots > cores:
         text += ": they share cores, so durations will not be true"
     yield Finding("slots", is_met=True, detail=text, is_warning=settings.slots > cores)
+    with contextlib.suppress(RewardServerError):  # said already
+        yield from _idle_slots(settings)
+
+
+def _idle_slots(settings: Settings) -> Iterator[Finding]:
+    """Say so where programs may use so much memory that some slots stay empty."""
+    wants = {
+        task.card.id: min(task.card.memory_bytes, settings.limits.memory_bytes)
+        for task in make_registry(settings).prepared()
+    }
+    hungriest = max(wants, key=lambda task_id: wants[task_id], default=None)
+    if hungriest is None or settings.memory_budget // wants[hungriest] >= settings.slots:
+        return
+    text = (
+        f"{settings.memory_budget // wants[hungriest]} of {settings.slots} at once for "
+        f"{hungriest}, whose programs may use {_mib(wants[hungriest])} each of "
+        f"{_mib(settings.memory_budget)}: lower {PREFIX}LIMITS__MEMORY_BYTES to use all"
+    )
+    yield Finding("slots", is_met=True, detail=text, is_warning=True)
 
 
 def _language_model(settings: Settings) -> Iterator[Finding]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
+import signal
 import subprocess
 import sys
 import uuid
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from trainer_client.lab.training import Step
 
 _FINAL_SAMPLES = 64
+_PRELOAD = (
+    *("numpy", "pandas", "sklearn.ensemble", "sklearn.linear_model", "sklearn.metrics"),
+    *("sklearn.model_selection", "sklearn.tree"),
+)
 # All samples of a step run at once: each gets what it needs, and not what the task's card allows.
 _MEMORY_BYTES = 384 << 20
 
@@ -37,7 +43,7 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--server", type=Path, default=beside_python(), help="reward-server")
     parser.add_argument("--data-dir", type=Path, help="the server's; default: FOLDER/server")
     parser.add_argument("--seeds", type=int, default=1, help="how many runs of each arm")
-    parser.add_argument("--steps", type=int, default=15, help="of each run")
+    parser.add_argument("--steps", type=int, default=12, help="of each run")
     parser.add_argument("--batch", type=int, default=24, help="samples that a step trains on")
     return parser.parse_args(words)
 
@@ -81,6 +87,7 @@ def _train(
     settings = {
         "REWARD_SERVER_INSTRUMENT__KIND": todo[0][0].instrument,
         "REWARD_SERVER_LIMITS__MEMORY_BYTES": str(_MEMORY_BYTES),
+        "REWARD_SERVER_SANDBOX__PRELOAD": json.dumps(_PRELOAD),
         "REWARD_SERVER_SANDBOX__SLOTS": str(in_flight),
     }
     whole = progress.task_ids[0]
@@ -118,4 +125,5 @@ def _progress() -> Progress:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and the server with it
     main()

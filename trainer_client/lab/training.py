@@ -34,9 +34,9 @@ FLOOR = -10.0
 class Terms:
     """What a run is given. Partial credit is not among it: the server instruments, or does not."""
 
-    batch: int = 32
+    batch: int = 24
     multiplier: float = 1.5
-    steps: int = 20
+    steps: int = 18
     is_informed: bool = True
     weighs_durations: bool = True
     improve_fraction: float = 0.5
@@ -100,7 +100,7 @@ class Training:
             self.critic.expect[-1].bias.fill_(FLOOR)
         self._improve_policy = descent(self.policy, terms.learning_rate)
         self._improve_critic = descent(self.critic, terms.critic_learning_rate)
-        self._written: dict[str, Sample] = {}
+        self._written: dict[str, Actions] = {}
         self._sampled: list[Actions] = []
 
     def steps(self) -> Iterator[Step]:
@@ -118,13 +118,11 @@ class Training:
         scripts = self._sampled = self.policy.sample(prompts, self._generator)
         submissions = self._submissions(prompts, scripts, step)
         results = self._client.score_many(submissions, min_complete=terms.batch, rest="cancel")
-        samples = [
+        return [
             Sample(prompts[one.index], scripts[one.index], one.answer)
             for one in results
             if one.answer is not None
         ]
-        self._written.update({sample.answer.solution_id: sample for sample in samples})
-        return samples
 
     def final(self, count: int) -> list[Sample]:
         """Return what the policy writes in the end, all of it run to its end.
@@ -146,17 +144,19 @@ class Training:
     def _submissions(
         self, prompts: Sequence[Prompt], scripts: Sequence[Actions], step: int
     ) -> list[Submission]:
+        codes = [write(actions) for actions in scripts]
+        self._written.update(zip(codes, scripts, strict=True))
         return [
             Submission(
                 TASK,
-                code=write(actions),
+                code=code,
                 run_id=self._run_id,
                 step=step,
                 parent_id=prompt.parent_id,
                 prompt_kind="improve" if prompt.parent_id else "scratch",
                 wall_seconds=self._terms.wall_seconds,
             )
-            for prompt, actions in zip(prompts, scripts, strict=True)
+            for prompt, code in zip(prompts, codes, strict=True)
         ]
 
     def _prompts(self, step: int, count: int, improve_fraction: float) -> list[Prompt]:
@@ -171,14 +171,15 @@ class Training:
             strategy="best",
             seed=self._seed * 10_000 + step,
         )
-        return [self._read(one["parent_id"]) for one in reply["prompts"]]
+        parents = {one["parent_id"] for one in reply["prompts"]} - {None}
+        read = {parent_id: self._read(parent_id) for parent_id in parents}
+        return [read.get(one["parent_id"], SCRATCH) for one in reply["prompts"]]
 
-    def _read(self, parent_id: str | None) -> Prompt:
-        parent = self._written.get(parent_id or "")
-        if parent is None:
-            return SCRATCH
-        output = f"{parent.answer.stdout_tail}\n{parent.answer.stderr_tail}\n{parent.score:.1f}"
-        return Prompt(parent_id, parent.actions, output)
+    def _read(self, parent_id: str) -> Prompt:
+        """Return a stored solution as the policy sees it; some ended after their step went on."""
+        stored = self._client.get(f"/v1/solutions/{parent_id}")
+        output = f"{stored['stdout_tail']}\n{stored['stderr_tail']}\n{stored['score']:.1f}"
+        return Prompt(parent_id, self._written[stored["code"]], output)
 
     def _learn(self, samples: Sequence[Sample]) -> float:
         """Improve the policy on these samples, and return the entropy it had."""
