@@ -63,7 +63,7 @@ def test_a_policy_is_mostly_wrong_before_it_is_trained(*, is_informed: bool) -> 
     policy = Policy(is_informed=is_informed)
     scripts = policy.sample([SCRATCH] * 2000, torch.Generator().manual_seed(1))
     right = float(np.mean([space.is_right(actions) for actions in scripts]))
-    assert right < (0.15 if is_informed else 0.02)
+    assert right < (0.2 if is_informed else 0.03)
     assert is_informed == (right > 0.03)
     assert len(set(scripts)) > 1000
 
@@ -85,7 +85,7 @@ def test_chances_of_all_options_are_one_in_sum_with_a_parent_and_without() -> No
     scripts = [(family, *others) for family in range(space.SIZES[0])]
     for prompt in (SCRATCH, Prompt("id", (3, *others), "")):
         chances, _ = policy.judge([prompt] * len(scripts), scripts)
-        assert float(chances[:, 0].exp().sum()) == pytest.approx(1.0, abs=1e-5)
+        assert float(chances[:, 0].detach().exp().sum()) == pytest.approx(1.0, abs=1e-5)
 
 
 def test_the_critic_sees_only_what_was_chosen_before() -> None:
@@ -94,7 +94,7 @@ def test_the_critic_sees_only_what_was_chosen_before() -> None:
     values = critic([SCRATCH] * 2, [first, last])
     assert torch.equal(values[0], values[1])
     changed = critic([SCRATCH] * 2, [first, (1, *first[1:])])
-    assert bool((changed[0] != changed[1]).tolist()[1:])
+    assert (changed[0, 1:] != changed[1, 1:]).all()
     assert changed[0, 0] == changed[1, 0]
 
 

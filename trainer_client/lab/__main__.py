@@ -43,7 +43,7 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--server", type=Path, default=beside_python(), help="reward-server")
     parser.add_argument("--data-dir", type=Path, help="the server's; default: FOLDER/server")
     parser.add_argument("--seeds", type=int, default=1, help="how many runs of each arm")
-    parser.add_argument("--steps", type=int, default=12, help="of each run")
+    parser.add_argument("--steps", type=int, default=10, help="of each run")
     parser.add_argument("--batch", type=int, default=24, help="samples that a step trains on")
     return parser.parse_args(words)
 

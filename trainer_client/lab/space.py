@@ -172,7 +172,7 @@ CHOICES = (
             _right("as asked for", 'result.to_csv("submission.csv", index=False)'),
             _wrong("under another name", 'result.to_csv("predictions.csv", index=False)'),
             _wrong("without ids", 'result[["target"]].to_csv("submission.csv", index=False)'),
-            _wrong("with a column too many", 'result.to_csv("submission.csv")'),
+            _right("with the row numbers as well", 'result.to_csv("submission.csv")'),
         ),
     ),
 )
@@ -222,4 +222,5 @@ def is_right(actions: Sequence[int]) -> bool:
 
 def fingerprint() -> str:
     """Return what changes when any of this does: results of different spaces never mix."""
-    return hashlib.sha256(repr((TASK, CHOICES)).encode()).hexdigest()[:12]
+    options = [[(one.code, one.weight) for one in choice.options] for choice in CHOICES]
+    return hashlib.sha256(repr((TASK, options)).encode()).hexdigest()[:12]
