@@ -108,7 +108,7 @@ def draw(book: Book, folder: Path) -> Path:
 def _picture(experiment: Experiment, pair: Pair, file: Path) -> None:
     names = experiment.pictures
     picture, places = plt.subplots(1, len(names), figsize=(13, 3.6), layout="constrained")
-    arms = ((pair.with_it, experiment.with_it), (pair.without_it, experiment.without_it))
+    arms = ((pair.with_it, "with"), (pair.without_it, "without"))
     for place, name in zip(places, names, strict=True):
         for (records, label), colour in zip(arms, _COLOURS, strict=True):
             _line(place, [one.series(name) for one in records], label, colour)
@@ -139,8 +139,9 @@ def _section(experiment: Experiment, pair: Pair) -> str:
         f"<h2>{html.escape(experiment.title)}</h2>"
         f'<p class="paper"><b>The paper:</b> {html.escape(experiment.paper)}</p>'
         f'<img src="{experiment.name}.png" alt="{html.escape(experiment.title)}">'
-        f"<table><tr><th>here</th><th>{html.escape(experiment.with_it)}</th>"
-        f"<th>{html.escape(experiment.without_it)}</th><th>as the paper says?</th></tr>"
+        f"<table><tr><th>here</th><th>with<br>({html.escape(experiment.with_it)})</th>"
+        f"<th>without<br>({html.escape(experiment.without_it)})</th>"
+        "<th>as the paper says?</th></tr>"
         f"{rows}</table>"
     )
 
