@@ -124,15 +124,15 @@ def test_more_memory_than_the_budget_is_refused_with_the_remedy(own_dir: Path) -
 
 def test_slots_that_memory_leaves_empty_are_told_with_the_remedy(own_dir: Path) -> None:
     crowded = {
-        "REWARD_SERVER_MEMORY_BUDGET_BYTES": str(8 << 30),
-        "REWARD_SERVER_SANDBOX__SLOTS": "1000",
+        "REWARD_SERVER_MEMORY_BUDGET_BYTES": str(16 << 30),
+        "REWARD_SERVER_SANDBOX__SLOTS": "16",
     }
     words = ("check", "--data-dir", str(own_dir), "--port", "0")
     told = " ".join(run(*words, **crowded).stdout.split())
-    assert "of 1000 at once" in told
+    assert "of 16 at once" in told
     assert "REWARD_SERVER_LIMITS__MEMORY_BYTES" in told
-    roomy = {**crowded, "REWARD_SERVER_MEMORY_BUDGET_BYTES": str(4096 << 30)}
-    assert "of 1000 at once" not in " ".join(run(*words, **roomy).stdout.split())
+    roomy = {**crowded, "REWARD_SERVER_LIMITS__MEMORY_BYTES": str(1 << 30)}
+    assert "of 16 at once" not in " ".join(run(*words, **roomy).stdout.split())
 
 
 def test_without_a_sandbox_the_server_refuses_to_start(own_dir: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.desk import own_folder
 from trainer_client.lab.__main__ import main
 from trainer_client.lab.experiments import ARMS, EXPERIMENTS
 from trainer_client.lab.records import Book, Record
-from trainer_client.lab.report import draw, figure_of, pair_of
+from trainer_client.lab.report import draw, figure_of, pair_of, verdict_of
 from trainer_client.lab.space import FAMILIES, SLOW_FAMILIES
 
 if TYPE_CHECKING:
@@ -68,6 +68,14 @@ def test_a_verdict_says_so_where_the_paper_is_not_confirmed(tmp_path: Path) -> N
     assert '<td class="no">no, 0 of 2 seeds</td>' in page
     assert (tmp_path / "durations.png").stat().st_size > 10_000
     assert not (tmp_path / "credit.png").exists()
+
+
+def test_a_difference_within_the_errors_is_not_called_a_finding() -> None:
+    claim = DURATIONS.claims[0]
+    assert verdict_of(claim, figure_of([1.0, 3.0]), figure_of([0.9, 2.9])).startswith("weakly")
+    assert verdict_of(claim, figure_of([3.0, 3.1]), figure_of([1.0, 1.1])) == "yes"
+    assert verdict_of(claim, figure_of([1.0]), figure_of([2.0])) == "no"
+    assert verdict_of(claim, figure_of([math.nan]), figure_of([2.0])) == "no"
 
 
 def test_runs_of_another_budget_are_not_mixed(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ td,th{padding:.2em 1.2em .2em 0;text-align:left;border-bottom:1px solid #ddd}
 .paper{color:#555}
 .yes{color:#1a7f37}
 .no{color:#b35900}
+.weakly{color:#777}
 """
 
 
@@ -149,13 +150,21 @@ def _section(experiment: Experiment, pair: Pair) -> str:
 def _row(claim: Claim, pair: Pair) -> str:
     mine = figure_of([claim.measure(one) for one in pair.with_it])
     other = figure_of([claim.measure(one) for one in pair.without_it])
-    holds = claim.holds(mine.mean, other.mean)
+    said = verdict_of(claim, mine, other)
     seeds = f"{pair.seeds_for(claim)} of {len(pair.with_it)} seeds"
-    verdict = f'<td class="{"yes" if holds else "no"}">{"yes" if holds else "no"}, {seeds}</td>'
+    verdict = f'<td class="{said.split()[0]}">{said}, {seeds}</td>'
     text = html.escape(claim.text)
     return (
         f"<tr><td>{text}</td><td>{mine}{claim.unit}</td><td>{other}{claim.unit}</td>{verdict}</tr>"
     )
+
+
+def verdict_of(claim: Claim, mine: Figure, other: Figure) -> str:
+    """Say whether the means are as claimed, and whether that is more than the seeds' own spread."""
+    if not claim.holds(mine.mean, other.mean):
+        return "no"
+    is_clear = abs(mine.mean - other.mean) > math.hypot(mine.error, other.error)
+    return "yes" if is_clear else "weakly (within the errors)"
 
 
 def _page(book: Book, sections: Sequence[str]) -> str:
