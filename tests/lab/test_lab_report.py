@@ -87,6 +87,12 @@ def test_runs_of_another_budget_are_not_mixed(tmp_path: Path) -> None:
         Book(tmp_path / "results.json", {"steps": 2, "batch": 2})
 
 
+def test_arms_whose_runs_differ_most_get_more_seeds() -> None:
+    seeds = {arm.name: list(arm.seeds(4, 1, 2)) for arm in ARMS}
+    assert seeds.pop(DURATIONS.with_it) == seeds.pop(DURATIONS.without_it) == [4, 5, 6]
+    assert list(seeds.values()) == [[4]] * 3
+
+
 def test_the_command_trains_every_arm_and_goes_on_where_it_stopped(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,11 +17,19 @@ _LATE_STEPS = 5
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One way to train: the terms of the policy's updates, and whether programs are marked."""
+    """One way to train: the terms of the policy's updates, and whether programs are marked.
+
+    Where runs of an arm end in very different places, it is given more seeds.
+    """
 
     name: str
     terms: dict[str, float | bool] = field(default_factory=dict)
     instrument: str = "static"
+    is_uneven: bool = False
+
+    def seeds(self, first: int, count: int, more: int) -> range:
+        """Return the seeds of this arm's runs."""
+        return range(first, first + count + (more if self.is_uneven else 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +60,13 @@ class Experiment:
 
 
 WHOLE = Arm("whole method")
-NO_IMPROVEMENT = Arm("no improvement", {"improve_fraction": 0.0})
+NO_IMPROVEMENT = Arm("no improvement", {"improve_fraction": 0.0}, is_uneven=True)
 # Without improvement, so that nothing but the policy remembers: from the store, a policy that has
 # settled on a fast family would be handed the slow programs that it once wrote.
 NO_DURATIONS = Arm(
-    "no improvement, no duration weights", {"improve_fraction": 0.0, "weighs_durations": False}
+    "no improvement, no duration weights",
+    {"improve_fraction": 0.0, "weighs_durations": False},
+    is_uneven=True,
 )
 # Partial credit counts where hardly any program is valid. Where so few get far, and all that do
 # take longest, a smaller m keeps some of them among the first B.
