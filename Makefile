@@ -55,8 +55,8 @@ bench: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## measure the walk against bare 
 lab: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## train a small policy in five ways, one seed: the three effects in about ten minutes
 	@$(LAB_VENV)/bin/python -m trainer_client.lab --server $(RUN) --folder $(DATA_DIR)/lab
 
-lab-full: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## the same with more seeds and steps, about an hour
-	@$(LAB_VENV)/bin/python -m trainer_client.lab --server $(RUN) --folder $(DATA_DIR)/lab-full --first-seed 4 --seeds 3 --more-seeds 5 --steps 18
+lab-full: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## the same with more seeds and steps, about 80 minutes
+	@$(LAB_VENV)/bin/python -m trainer_client.lab --server $(RUN) --folder $(DATA_DIR)/lab-full --first-seed 4 --seeds 8 --steps 18
 
 images:  ## build the image programs run in (IMAGES=gpu, IMAGES=server; without a registry: IMAGES="--debootstrap cpu")
 	@PYTHON="$(PYTHON)" sandbox_images/build $(IMAGES)

@@ -13,7 +13,7 @@ from tests.desk import own_folder
 from trainer_client.lab.__main__ import main
 from trainer_client.lab.experiments import ARMS, EXPERIMENTS
 from trainer_client.lab.records import Book, Record
-from trainer_client.lab.report import draw, figure_of, pair_of, verdict_of
+from trainer_client.lab.report import Pair, draw, figure_of, finding_of, in_short, pair_of
 from trainer_client.lab.space import FAMILIES, SLOW_FAMILIES
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def test_only_seeds_that_both_arms_have_are_compared() -> None:
 
 
 def test_a_verdict_says_so_where_the_paper_is_not_confirmed(tmp_path: Path) -> None:
-    book = Book(tmp_path / "results.json", {"steps": 1, "batch": 2})
+    book = Book(tmp_path / "results.json", {"steps": 1, "batch": 2}, {})
     for seed in (1, 2):
         book.add(run(DURATIONS.with_it, seed, [step(1, mean_duration=2.0)], best=0.6), "command")
         book.add(run(DURATIONS.without_it, seed, [step(1, mean_duration=1.0)], best=0.8), "command")
@@ -70,27 +70,35 @@ def test_a_verdict_says_so_where_the_paper_is_not_confirmed(tmp_path: Path) -> N
     assert not (tmp_path / "credit.png").exists()
 
 
-def test_a_difference_within_the_errors_is_not_called_a_finding() -> None:
-    claim = DURATIONS.claims[0]
-    assert verdict_of(claim, figure_of([1.0, 3.0]), figure_of([0.9, 2.9])).startswith("weakly")
-    assert verdict_of(claim, figure_of([3.0, 3.1]), figure_of([1.0, 1.1])) == "yes"
-    assert verdict_of(claim, figure_of([1.0]), figure_of([2.0])) == "no"
-    assert verdict_of(claim, figure_of([math.nan]), figure_of([2.0])) == "no"
+@pytest.mark.parametrize(
+    ("mine", "other", "verdict", "line"),
+    [
+        ([1.0, 3.0], [0.9, 2.9], "weakly", "In the paper's direction, not shown"),
+        ([3.0, 3.1], [1.0, 1.1], "yes", "As in the paper: execution"),
+        ([3.0], [1.0], "weakly", "In the paper's direction, not shown"),
+        ([1.0], [2.0], "no", "Not as in the paper: execution"),
+        ([math.nan], [2.0], "no", "Not as in the paper: execution"),
+    ],
+)
+def test_a_difference_within_the_errors_is_not_called_a_finding(
+    mine: list[float], other: list[float], verdict: str, line: str
+) -> None:
+    arms = (mine, other)
+    pair = Pair(*(tuple(run("arm", 1, [step(1, mean_duration=x)]) for x in arm) for arm in arms))
+    finding = finding_of(DURATIONS.claims[0], pair)
+    assert finding.verdict == verdict
+    assert in_short([finding]).startswith(line)
 
 
-def test_runs_of_another_budget_are_not_mixed(tmp_path: Path) -> None:
-    Book(tmp_path / "results.json", {"steps": 1, "batch": 2}).add(run("arm", 1, [step(1)]), "x")
-    again = Book(tmp_path / "results.json", {"steps": 1, "batch": 2})
+def test_runs_of_another_budget_or_other_terms_are_not_mixed(tmp_path: Path) -> None:
+    file, budget, terms = tmp_path / "results.json", {"steps": 1, "batch": 2}, {"arm": {"m": 1}}
+    Book(file, budget, terms).add(run("arm", 1, [step(1)]), "x")
+    again = Book(file, budget, terms)
     assert again.has("arm", 1)
     assert not again.has("arm", 2)
-    with pytest.raises(ValueError, match="another budget"):
-        Book(tmp_path / "results.json", {"steps": 2, "batch": 2})
-
-
-def test_arms_whose_runs_differ_most_get_more_seeds() -> None:
-    seeds = {arm.name: list(arm.seeds(4, 1, 2)) for arm in ARMS}
-    assert seeds.pop(DURATIONS.with_it) == seeds.pop(DURATIONS.without_it) == [4, 5, 6]
-    assert list(seeds.values()) == [[4]] * 3
+    for other in ((budget | {"steps": 2}, terms), (budget, {"arm": {"m": 2}})):
+        with pytest.raises(ValueError, match="another budget"):
+            Book(file, *other)
 
 
 def test_the_command_trains_every_arm_and_goes_on_where_it_stopped(

@@ -43,9 +43,6 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--server", type=Path, default=beside_python(), help="reward-server")
     parser.add_argument("--data-dir", type=Path, help="the server's; default: FOLDER/server")
     parser.add_argument("--seeds", type=int, default=1, help="how many runs of each arm")
-    parser.add_argument(
-        "--more-seeds", type=int, default=0, help="of the two arms that show what weights do"
-    )
     parser.add_argument("--first-seed", type=int, default=1, help="the others follow it")
     parser.add_argument("--steps", type=int, default=10, help="of each run")
     parser.add_argument("--batch", type=int, default=24, help="samples that a step trains on")
@@ -58,15 +55,16 @@ def main(words: Sequence[str] | None = None) -> None:
     asked.data_dir = asked.data_dir or asked.folder / "server"
     for folder in (asked.folder, asked.data_dir):
         folder.mkdir(parents=True, exist_ok=True)
-    book = Book(asked.folder / "results.json", {"steps": asked.steps, "batch": asked.batch})
+    terms = {arm.name: {**arm.terms, "instrument": arm.instrument} for arm in ARMS}
+    budget = {"steps": asked.steps, "batch": asked.batch}
+    book = Book(asked.folder / "results.json", budget, terms)
     _prepare(asked.server, asked.data_dir)
     todo = [
         (arm, seed)
+        for seed in range(asked.first_seed, asked.first_seed + asked.seeds)
         for arm in ARMS
-        for seed in arm.seeds(asked.first_seed, asked.seeds, asked.more_seeds)
         if not book.has(arm.name, seed)
     ]
-    todo.sort(key=lambda one: one[1])
     with _progress() as progress:
         whole = progress.add_task("all runs", total=len(todo) * asked.steps, shown="")
         for instrument in ("static", "off"):

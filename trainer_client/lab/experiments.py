@@ -17,19 +17,11 @@ _LATE_STEPS = 5
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One way to train: the terms of the policy's updates, and whether programs are marked.
-
-    Where runs of an arm end in very different places, it is given more seeds.
-    """
+    """One way to train: the terms of the policy's updates, and whether programs are marked."""
 
     name: str
     terms: dict[str, float | bool] = field(default_factory=dict)
     instrument: str = "static"
-    is_uneven: bool = False
-
-    def seeds(self, first: int, count: int, more: int) -> range:
-        """Return the seeds of this arm's runs."""
-        return range(first, first + count + (more if self.is_uneven else 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +52,15 @@ class Experiment:
 
 
 WHOLE = Arm("whole method")
-NO_IMPROVEMENT = Arm("no improvement", {"improve_fraction": 0.0}, is_uneven=True)
+NO_IMPROVEMENT = Arm("no improvement", {"improve_fraction": 0.0})
 # Without improvement, so that nothing but the policy remembers: from the store, a policy that has
 # settled on a fast family would be handed the slow programs that it once wrote.
 NO_DURATIONS = Arm(
-    "no improvement, no duration weights",
-    {"improve_fraction": 0.0, "weighs_durations": False},
-    is_uneven=True,
+    "no improvement, no duration weights", {"improve_fraction": 0.0, "weighs_durations": False}
 )
-# Partial credit counts where hardly any program is valid. Where so few get far, and all that do
-# take longest, a smaller m keeps some of them among the first B.
-_NOTHING = {"is_informed": False, "multiplier": 1.25}
+# Partial credit counts where hardly any program is valid. Those that get far are then few and the
+# slowest, and the first B of m·B have none of them, with credit or without: so all are waited for.
+_NOTHING = {"is_informed": False, "multiplier": 1.0, "improve_fraction": 0.0}
 FROM_NOTHING = Arm("from nothing", _NOTHING)
 NO_CREDIT = Arm("from nothing, no partial credit", _NOTHING, instrument="off")
 ARMS = (WHOLE, NO_IMPROVEMENT, NO_DURATIONS, FROM_NOTHING, NO_CREDIT)

@@ -55,7 +55,7 @@ class Policy(nn.Module):
         self.kept = nn.Parameter(torch.full((len(SIZES),), _KEPT))
         for head, choice in zip(self.heads, CHOICES, strict=True):
             nn.init.zeros_(head.weight)
-            weights = [option.weight if is_informed else 1.0 for option in choice.options]
+            weights = [one.weight if is_informed else one.blind_weight for one in choice.options]
             head.bias.data = torch.tensor(weights).log()
 
     @torch.no_grad()

@@ -104,12 +104,12 @@ def _mean(numbers: Sequence[float]) -> float | None:
 
 
 class Book:
-    """All runs made with the same budget, in a file."""
+    """All runs made with the same budget and terms, in a file."""
 
-    def __init__(self, file: Path, budget: dict[str, int]) -> None:
+    def __init__(self, file: Path, budget: dict[str, int], arms: dict[str, Any]) -> None:
         self._file = file
         self.budget = budget
-        self.head = {"space": fingerprint(), "budget": budget}
+        self.head = {"space": fingerprint(), "budget": budget, "arms": arms}
         self.records: list[Record] = []
         self.about: dict[str, Any] = {}
         if file.exists():
@@ -136,8 +136,8 @@ class Book:
 
     def _read(self) -> None:
         content = json.loads(self._file.read_text())
-        if any(content[name] != value for name, value in self.head.items()):
-            message = f"{self._file} has runs with another budget or other choices; move it away"
+        if any(content.get(name) != value for name, value in self.head.items()):
+            message = f"{self._file} has runs with another budget or other terms; move it away"
             raise ValueError(message)
         self.about = {
             name: value for name, value in content.items() if name not in {"runs", *self.head}

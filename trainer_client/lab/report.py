@@ -35,6 +35,11 @@ _LABELS = {
     "slow": "share of the slow, better families\namong all samples",
     "valid": "share of valid programs",
 }
+_SAID = {
+    "yes": "As in the paper",
+    "weakly": "In the paper's direction, not shown to be more than chance",
+    "no": "Not as in the paper",
+}
 _STYLE = """
 body{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}
 img{width:100%}
@@ -79,11 +84,6 @@ class Pair:
     with_it: tuple[Record, ...]
     without_it: tuple[Record, ...]
 
-    def seeds_for(self, claim: Claim) -> int:
-        """Return for how many seeds the claim holds; where both are the same it does not."""
-        runs = zip(self.with_it, self.without_it, strict=True)
-        return sum(claim.holds(claim.measure(one), claim.measure(other)) for one, other in runs)
-
 
 def pair_of(experiment: Experiment, records: Sequence[Record]) -> Pair:
     """Return an experiment's runs, seed by seed."""
@@ -91,6 +91,34 @@ def pair_of(experiment: Experiment, records: Sequence[Record]) -> Pair:
     second = {one.seed: one for one in records if one.arm == experiment.without_it}
     seeds = sorted(first.keys() & second.keys())
     return Pair(tuple(first[seed] for seed in seeds), tuple(second[seed] for seed in seeds))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the runs say about a claim."""
+
+    claim: Claim
+    with_it: Figure
+    without_it: Figure
+    holds_for: int
+    seeds: int
+
+    @property
+    def verdict(self) -> str:
+        """Whether the means are as claimed, and by more than their errors; one seed has none."""
+        mine, other = self.with_it, self.without_it
+        if not self.claim.holds(mine.mean, other.mean):
+            return "no"
+        is_clear = abs(mine.mean - other.mean) > math.hypot(mine.error, other.error)
+        return "yes" if is_clear and self.seeds > 1 else "weakly"
+
+
+def finding_of(claim: Claim, pair: Pair) -> Finding:
+    """Return what an experiment's runs say about a claim; where both are the same it is not so."""
+    mine = [claim.measure(one) for one in pair.with_it]
+    other = [claim.measure(one) for one in pair.without_it]
+    holds_for = sum(map(claim.holds, mine, other))
+    return Finding(claim, figure_of(mine), figure_of(other), holds_for, len(mine))
 
 
 def draw(book: Book, folder: Path) -> Path:
@@ -135,10 +163,12 @@ def _line(place: Axes, series: Sequence[Sequence[float]], label: str, colour: st
 
 
 def _section(experiment: Experiment, pair: Pair) -> str:
-    rows = "".join(_row(claim, pair) for claim in experiment.claims)
+    findings = [finding_of(claim, pair) for claim in experiment.claims]
+    rows = "".join(map(_row, findings))
     return (
         f"<h2>{html.escape(experiment.title)}</h2>"
         f'<p class="paper"><b>The paper:</b> {html.escape(experiment.paper)}</p>'
+        f"<p><b>Here:</b> {html.escape(in_short(findings))}</p>"
         f'<img src="{experiment.name}.png" alt="{html.escape(experiment.title)}">'
         f"<table><tr><th>here</th><th>with<br>({html.escape(experiment.with_it)})</th>"
         f"<th>without<br>({html.escape(experiment.without_it)})</th>"
@@ -147,24 +177,24 @@ def _section(experiment: Experiment, pair: Pair) -> str:
     )
 
 
-def _row(claim: Claim, pair: Pair) -> str:
-    mine = figure_of([claim.measure(one) for one in pair.with_it])
-    other = figure_of([claim.measure(one) for one in pair.without_it])
-    said = verdict_of(claim, mine, other)
-    seeds = f"{pair.seeds_for(claim)} of {len(pair.with_it)} seeds"
-    verdict = f'<td class="{said.split()[0]}">{said}, {seeds}</td>'
-    text = html.escape(claim.text)
+def _row(finding: Finding) -> str:
+    claim, unit = finding.claim, finding.claim.unit
+    said = f"{finding.verdict}, {finding.holds_for} of {finding.seeds} seeds"
     return (
-        f"<tr><td>{text}</td><td>{mine}{claim.unit}</td><td>{other}{claim.unit}</td>{verdict}</tr>"
+        f"<tr><td>{html.escape(claim.text)}</td><td>{finding.with_it}{unit}</td>"
+        f"<td>{finding.without_it}{unit}</td>"
+        f'<td class="{finding.verdict.split()[0]}">{said}</td></tr>'
     )
 
 
-def verdict_of(claim: Claim, mine: Figure, other: Figure) -> str:
-    """Say whether the means are as claimed, and whether that is more than the seeds' own spread."""
-    if not claim.holds(mine.mean, other.mean):
-        return "no"
-    is_clear = abs(mine.mean - other.mean) > math.hypot(mine.error, other.error)
-    return "yes" if is_clear else "weakly (within the errors)"
+def in_short(findings: Sequence[Finding]) -> str:
+    """Say in a line what is as in the paper and what is not."""
+    told = []
+    for verdict, words in _SAID.items():
+        texts = [one.claim.text for one in findings if one.verdict == verdict]
+        if texts:
+            told.append(f"{words}: {', '.join(texts)}.")
+    return " ".join(told)
 
 
 def _page(book: Book, sections: Sequence[str]) -> str:

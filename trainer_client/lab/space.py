@@ -6,7 +6,8 @@ mistake would: at an import, while loading, at the features, at the fit, at the 
 a file that cannot be graded. Of the families two are fast and mediocre, four slow and good.
 
 How likely an option is before any training is its weight: like a language model, an informed policy
-knows how to begin a script better than how to end it. A policy that knows nothing has no weights.
+knows how to begin a script better than how to end it. For one that knows nothing every mistake is
+twice as likely as what is right.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_MISTAKEN = 2.0
 TASK = "tabular-playground-series-may-2022"
 Actions = tuple[int, ...]
 
@@ -31,6 +33,11 @@ class Option:
     code: str
     is_right: bool = True
     weight: float = 1.0
+
+    @property
+    def blind_weight(self) -> float:
+        """How likely it is for a policy that knows nothing: there are more ways to be wrong."""
+        return 1.0 if self.is_right else _MISTAKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,5 +229,7 @@ def is_right(actions: Sequence[int]) -> bool:
 
 def fingerprint() -> str:
     """Return what changes when any of this does: results of different spaces never mix."""
-    options = [[(one.code, one.weight) for one in choice.options] for choice in CHOICES]
+    options = [
+        [(one.code, one.weight, one.blind_weight) for one in choice.options] for choice in CHOICES
+    ]
     return hashlib.sha256(repr((TASK, options)).encode()).hexdigest()[:12]
