@@ -35,6 +35,7 @@ _LABELS = {
     "slow": "share of the slow, better families\namong all samples",
     "valid": "share of valid programs",
 }
+_ERRORS = 2
 _SAID = {
     "yes": "As in the paper",
     "weakly": "In the paper's direction, not shown to be more than chance",
@@ -63,7 +64,7 @@ class Figure:
     def __str__(self) -> str:
         if not self.seeds:
             return "none"
-        digits = 1 if abs(self.mean) >= 2 else 3
+        digits = 1 if abs(self.mean) >= 1 else 3
         error = f" ± {self.error:.{digits}f}" if self.seeds > 1 else ""
         return f"{self.mean:.{digits}f}{error}"
 
@@ -105,11 +106,11 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """Whether the means are as claimed, and by more than their errors; one seed has none."""
+        """Whether the means are as claimed, and by twice their error; one seed has none."""
         mine, other = self.with_it, self.without_it
         if not self.claim.holds(mine.mean, other.mean):
             return "no"
-        is_clear = abs(mine.mean - other.mean) > math.hypot(mine.error, other.error)
+        is_clear = abs(mine.mean - other.mean) > _ERRORS * math.hypot(mine.error, other.error)
         return "yes" if is_clear and self.seeds > 1 else "weakly"
 
 
@@ -168,7 +169,7 @@ def _section(experiment: Experiment, pair: Pair) -> str:
     return (
         f"<h2>{html.escape(experiment.title)}</h2>"
         f'<p class="paper"><b>The paper:</b> {html.escape(experiment.paper)}</p>'
-        f"<p><b>Here:</b> {html.escape(in_short(findings))}</p>"
+        f"<p><b>Here:</b> {html.escape(experiment.setting)} {html.escape(in_short(findings))}</p>"
         f'<img src="{experiment.name}.png" alt="{html.escape(experiment.title)}">'
         f"<table><tr><th>here</th><th>with<br>({html.escape(experiment.with_it)})</th>"
         f"<th>without<br>({html.escape(experiment.without_it)})</th>"
@@ -208,7 +209,8 @@ def _page(book: Book, sections: Sequence[str]) -> str:
         f"<p>A small policy writes whole scripts for the twin of {TASK}. The reward server runs "
         "and grades every one of them; PPO learns from the first B of m·B that end, and the others "
         "are cancelled. Two families of models are fast and mediocre, four slow and better. Lines "
-        "are means over seeds, bands standard errors, thin lines single runs. All arms have the "
-        "same number of steps and samples.</p>"
+        "are means over seeds, bands standard errors, thin lines single runs. All arms train on "
+        "the same number of samples. A difference is called as in the paper if it is larger than "
+        "twice its standard error.</p>"
         f"{''.join(sections)}<h2>How it was made</h2><ul>{about}</ul></html>\n"
     )
