@@ -7,6 +7,9 @@ DATA_DIR ?= .data
 ROUNDS ?= 40
 SECONDS_OF_CHAOS ?= 600
 SEED ?=
+SEEDS ?= 5
+FIRST_SEED ?= 4
+ONLY ?=
 IMAGES ?= cpu
 VENV := .venv
 SANDBOX_VENV := .venv-sandbox
@@ -55,8 +58,9 @@ bench: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## measure the walk against bare 
 lab: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## train a small policy in five ways, one seed: the three effects in about ten minutes
 	@$(LAB_VENV)/bin/python -m trainer_client.lab --server $(RUN) --folder $(DATA_DIR)/lab
 
-lab-full: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## the same with more seeds and steps, about 80 minutes
-	@$(LAB_VENV)/bin/python -m trainer_client.lab --server $(RUN) --folder $(DATA_DIR)/lab-full --first-seed 4 --seeds 8 --steps 18
+lab-full: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## the same with more steps and five seeds, about 55 minutes (SEEDS=8 FIRST_SEED=4 ONLY=credit)
+	@$(LAB_VENV)/bin/python -m trainer_client.lab --server $(RUN) --folder $(DATA_DIR)/lab-full \
+		--first-seed $(FIRST_SEED) --seeds $(SEEDS) --steps 18 $(if $(ONLY),--only $(ONLY))
 
 images:  ## build the image programs run in (IMAGES=gpu, IMAGES=server; without a registry: IMAGES="--debootstrap cpu")
 	@PYTHON="$(PYTHON)" sandbox_images/build $(IMAGES)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from trainer_client.lab.experiments import ARMS, terms_of
+from trainer_client.lab.experiments import ARMS, EXPERIMENTS, terms_of
 from trainer_client.lab.records import Book, record
 from trainer_client.lab.report import draw
 from trainer_client.lab.serving import beside_python, serving
@@ -46,6 +46,8 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=1, help="the others follow it")
     parser.add_argument("--steps", type=int, default=10, help="of each run")
     parser.add_argument("--batch", type=int, default=24, help="samples that a step trains on")
+    names = [experiment.name for experiment in EXPERIMENTS]
+    parser.add_argument("--only", choices=names, help="the arms of one experiment, not of all")
     return parser.parse_args(words)
 
 
@@ -62,7 +64,7 @@ def main(words: Sequence[str] | None = None) -> None:
     todo = [
         (arm, seed)
         for seed in range(asked.first_seed, asked.first_seed + asked.seeds)
-        for arm in ARMS
+        for arm in _arms(asked.only)
         if not book.has(arm.name, seed)
     ]
     with _progress() as progress:
@@ -71,6 +73,12 @@ def main(words: Sequence[str] | None = None) -> None:
             _train(asked, book, [one for one in todo if one[0].instrument == instrument], progress)
         progress.stop_task(whole)
     Console().print(f"report: {draw(book, asked.folder).resolve()}")
+
+
+def _arms(only: str | None) -> list[Arm]:
+    wanted = [one for one in EXPERIMENTS if only in {None, one.name}]
+    names = {name for one in wanted for name in (one.with_it, one.without_it)}
+    return [arm for arm in ARMS if arm.name in names]
 
 
 def _prepare(server: Path, data_dir: Path) -> None:

@@ -103,6 +103,7 @@ EXPERIMENTS = (
         "(m = 1), and do not improve on previous solutions.",
         (
             Claim("mean score over all steps", lambda run: run.late("mean_score", len(run.steps))),
+            Claim("mean score at the end", lambda run: run.late("mean_score", _LATE_STEPS)),
             Claim(
                 "steps until 90 % are valid",
                 lambda run: run.steps_until("valid", 0.9),

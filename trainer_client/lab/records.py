@@ -119,7 +119,7 @@ class Book:
         """Keep a run, at once and whole."""
         self.records.append(one)
         self.about = {
-            "command": command,
+            "commands": list(dict.fromkeys([*self.about.get("commands", ()), command])),
             "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
             "python": platform.python_version(),
             "versions": {name: version(name) for name in _PACKAGES},
