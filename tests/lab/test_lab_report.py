@@ -19,7 +19,7 @@ from trainer_client.lab.space import FAMILIES, SLOW_FAMILIES
 if TYPE_CHECKING:
     from pathlib import Path
 
-DURATIONS = EXPERIMENTS[0]
+DURATIONS, CREDIT, _ = EXPERIMENTS
 
 
 def step(number: int, **changes: Any) -> dict[str, Any]:
@@ -67,7 +67,19 @@ def test_a_verdict_says_so_where_the_paper_is_not_confirmed(tmp_path: Path) -> N
     assert '<td class="yes">yes, 2 of 2 seeds</td>' in page
     assert '<td class="no">no, 0 of 2 seeds</td>' in page
     assert (tmp_path / "durations.png").stat().st_size > 10_000
+    assert "With the weights time falls, as theirs did: from 2.0 s" in page
     assert not (tmp_path / "credit.png").exists()
+
+
+def test_the_page_tells_how_many_runs_learnt_to_write_valid_programs(tmp_path: Path) -> None:
+    book = Book(tmp_path / "results.json", {"steps": 2, "batch": 2}, {})
+    for seed, valid in ((1, 0.95), (2, 0.85)):
+        steps = [step(1, valid=valid), step(2)]
+        book.add(run(CREDIT.with_it, seed, steps), "first command")
+        book.add(run(CREDIT.without_it, seed, [step(1), step(2)]), "second command")
+    page = draw(book, tmp_path).read_text()
+    assert "reached by 1 of 2 runs with partial credit and by 0 of 2 without" in page
+    assert "commands: first command; second command" in page
 
 
 @pytest.mark.parametrize(
@@ -113,7 +125,23 @@ def test_the_command_trains_every_arm_and_goes_on_where_it_stopped(
     assert (tmp_path / "results.json").read_text() == before
     made = json.loads(before)["runs"]
     assert {one["arm"] for one in made} == {arm.name for arm in ARMS}
+    assert {one["seed"] for one in made} == {1}
     page = (tmp_path / "report.html").read_text()
     for experiment in EXPERIMENTS:
         assert experiment.title in page
         assert (tmp_path / f"{experiment.name}.png").exists()
+
+
+def test_one_experiment_can_be_run_alone(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["lab", "--only", CREDIT.name])
+    with own_folder(data_dir) as folder:
+        words = ["--folder", str(tmp_path), "--data-dir", str(folder), "--first-seed", "3"]
+        main([*words, "--steps", "1", "--batch", "2", "--only", CREDIT.name])
+    kept = json.loads((tmp_path / "results.json").read_text())
+    runs = {(one["arm"], one["seed"]) for one in kept["runs"]}
+    assert runs == {(CREDIT.with_it, 3), (CREDIT.without_it, 3)}
+    assert kept["commands"] == ["python -m trainer_client.lab --only credit"]
+    pictures = {file.stem for file in tmp_path.glob("*.png")}
+    assert pictures == {CREDIT.name}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.ticker import MaxNLocator
 
 from trainer_client.lab.experiments import EXPERIMENTS
 from trainer_client.lab.space import TASK
@@ -145,6 +146,7 @@ def _picture(experiment: Experiment, pair: Pair, file: Path) -> None:
         place.set_xlabel("step")
         place.set_title(_LABELS[name], fontsize=10)
         place.grid(alpha=0.3)
+        place.xaxis.set_major_locator(MaxNLocator(integer=True))
     places[0].legend(frameon=False)
     picture.suptitle(f"{experiment.title} ({len(pair.with_it)} seeds, mean and standard error)")
     picture.savefig(file, dpi=110)
@@ -166,10 +168,12 @@ def _line(place: Axes, series: Sequence[Sequence[float]], label: str, colour: st
 def _section(experiment: Experiment, pair: Pair) -> str:
     findings = [finding_of(claim, pair) for claim in experiment.claims]
     rows = "".join(map(_row, findings))
+    remark = experiment.remark(pair.with_it, pair.without_it)
+    said = f"{experiment.setting} {in_short(findings)} {remark}"
     return (
         f"<h2>{html.escape(experiment.title)}</h2>"
         f'<p class="paper"><b>The paper:</b> {html.escape(experiment.paper)}</p>'
-        f"<p><b>Here:</b> {html.escape(experiment.setting)} {html.escape(in_short(findings))}</p>"
+        f"<p><b>Here:</b> {html.escape(said)}</p>"
         f'<img src="{experiment.name}.png" alt="{html.escape(experiment.title)}">'
         f"<table><tr><th>here</th><th>with<br>({html.escape(experiment.with_it)})</th>"
         f"<th>without<br>({html.escape(experiment.without_it)})</th>"
@@ -198,9 +202,15 @@ def in_short(findings: Sequence[Finding]) -> str:
     return " ".join(told)
 
 
+def _told(value: object) -> str:
+    if isinstance(value, dict):
+        return f"({', '.join(f'{name} {_told(inner)}' for name, inner in value.items())})"
+    return "; ".join(value) if isinstance(value, list) else str(value)
+
+
 def _page(book: Book, sections: Sequence[str]) -> str:
     about = "".join(
-        f"<li>{html.escape(name)}: {html.escape(str(value))}</li>"
+        f"<li>{html.escape(name)}: {html.escape(_told(value))}</li>"
         for name, value in {**book.head, **book.about}.items()
     )
     return (
