@@ -11,7 +11,7 @@ import pytest
 
 from tests.desk import own_folder
 from trainer_client.lab.__main__ import main
-from trainer_client.lab.experiments import ARMS, EXPERIMENTS
+from trainer_client.lab.experiments import ARMS, EXPERIMENTS, WHOLE
 from trainer_client.lab.records import Book, Record
 from trainer_client.lab.report import Pair, draw, figure_of, finding_of, in_short, pair_of
 from trainer_client.lab.space import FAMILIES, SLOW_FAMILIES
@@ -49,6 +49,14 @@ def test_a_mean_leaves_out_what_is_not_there() -> None:
     figure = figure_of([1.0, 3.0, math.nan])
     assert (figure.mean, figure.error, figure.seeds) == (2.0, 1.0, 2)
     assert str(figure_of([math.nan])) == "none"
+
+
+def test_the_page_says_how_far_the_whole_method_came(tmp_path: Path) -> None:
+    book = Book(tmp_path / "results.json", {"steps": 2, "batch": 2}, {})
+    for seed, last in ((1, 0.9), (2, 1.0)):
+        steps = [step(1, valid=0.1), step(2, valid=last)]
+        book.add(run(WHOLE.name, seed, steps), "command")
+    assert "from 10% in the first step to 95% in the last" in draw(book, tmp_path).read_text()
 
 
 def test_only_seeds_that_both_arms_have_are_compared() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import MaxNLocator
 
-from trainer_client.lab.experiments import EXPERIMENTS
+from trainer_client.lab.experiments import EXPERIMENTS, WHOLE
 from trainer_client.lab.space import TASK
 
 if TYPE_CHECKING:
@@ -148,7 +148,9 @@ def _picture(experiment: Experiment, pair: Pair, file: Path) -> None:
         place.grid(alpha=0.3)
         place.xaxis.set_major_locator(MaxNLocator(integer=True))
     places[0].legend(frameon=False)
-    picture.suptitle(f"{experiment.title} ({len(pair.with_it)} seeds, mean and standard error)")
+    count = len(pair.with_it)
+    lines = "one seed" if count == 1 else f"{count} seeds, mean and standard error"
+    picture.suptitle(f"{experiment.title} ({lines})")
     picture.savefig(file, dpi=110)
     plt.close(picture)
 
@@ -202,6 +204,17 @@ def in_short(findings: Sequence[Finding]) -> str:
     return " ".join(told)
 
 
+def _how_it_learns(book: Book) -> str:
+    shares = [one.series("valid") for one in book.records if one.arm == WHOLE.name]
+    if not shares:
+        return ""
+    first, last = (figure_of([share[place] for share in shares]).mean for place in (0, -1))
+    return (
+        f"With the whole method the share of valid programs goes from {first:.0%} in the first "
+        f"step to {last:.0%} in the last."
+    )
+
+
 def _told(value: object) -> str:
     if isinstance(value, dict):
         return f"({', '.join(f'{name} {_told(inner)}' for name, inner in value.items())})"
@@ -221,6 +234,6 @@ def _page(book: Book, sections: Sequence[str]) -> str:
         "are cancelled. Two families of models are fast and mediocre, four slow and better. Lines "
         "are means over seeds, bands standard errors, thin lines single runs. All arms train on "
         "the same number of samples. A difference is called as in the paper if it is larger than "
-        "twice its standard error.</p>"
+        f"twice its standard error; one seed cannot show that.</p><p>{_how_it_learns(book)}</p>"
         f"{''.join(sections)}<h2>How it was made</h2><ul>{about}</ul></html>\n"
     )
