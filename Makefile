@@ -58,7 +58,7 @@ bench: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## measure the walk against bare 
 lab: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## train a small policy in five ways, one seed: the three effects in about ten minutes
 	@$(LAB_VENV)/bin/python -m trainer_client.lab --server $(RUN) --folder $(DATA_DIR)/lab
 
-lab-full: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## the same with more steps and five seeds, about 55 minutes (SEEDS=8 FIRST_SEED=4 ONLY=credit)
+lab-full: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## the same with more steps and five seeds, under an hour (SEEDS=8 FIRST_SEED=4 ONLY=credit)
 	@$(LAB_VENV)/bin/python -m trainer_client.lab --server $(RUN) --folder $(DATA_DIR)/lab-full \
 		--first-seed $(FIRST_SEED) --seeds $(SEEDS) --steps 18 $(if $(ONLY),--only $(ONLY))
 
