@@ -28,7 +28,7 @@ serve: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## set up and serve on 127.0.0.1:
 	@$(RUN) tasks prepare --missing --twin --data-dir $(DATA_DIR)
 	@exec $(RUN) serve --host $(HOST) --port $(PORT) --data-dir $(DATA_DIR)
 
-test: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## set up and run the tests (TESTS=tests/api for some)
+test: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## set up and run the tests (TESTS=tests/integration/api for some)
 	@.ci/test $(TESTS)
 
 test-docker: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## test the docker sandbox with an engine of its own (root)
@@ -41,7 +41,7 @@ test-trainers: $(TRAINERS_VENV)/.ready $(SANDBOX_VENV)/.ready  ## train for real
 	@.ci/trainers $(TESTS)
 
 chaos: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## break everything at random and check the jobs (SECONDS_OF_CHAOS=600 SEED=1)
-	@$(VENV)/bin/python -m tests.chaos --seconds $(SECONDS_OF_CHAOS) $(if $(SEED),--seed $(SEED))
+	@$(VENV)/bin/python -m tests.integration.chaos --seconds $(SECONDS_OF_CHAOS) $(if $(SEED),--seed $(SEED))
 
 check: $(VENV)/.dev  ## run all linters
 	@$(VENV)/bin/ruff check
@@ -53,7 +53,7 @@ demo: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## score a handful of programs and
 	@$(VENV)/bin/python benchmarks/demo.py
 
 bench: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## measure the walk against bare processes
-	@$(VENV)/bin/python benchmarks/walk.py --rounds $(ROUNDS)
+	@$(VENV)/bin/python benchmarks/pipeline.py --rounds $(ROUNDS)
 
 lab: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## train a small policy in five ways, one seed: the three effects in about ten minutes
 	@$(LAB_VENV)/bin/python -m trainer_client.lab --server $(RUN) --folder $(DATA_DIR)/lab

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from trainer_client import Answer, Fields
 
-PROGRAMS = Path(__file__).parents[1] / "tests" / "tasks" / "ladders"
+PROGRAMS = Path(__file__).parents[1] / "tests" / "integration" / "tasks" / "ladders"
 PIZZA = "random-acts-of-pizza"
 NOMAD = "nomad2018-predict-transparent-conductors"
 SPOOKY = "spooky-author-identification"

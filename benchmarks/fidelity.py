@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from kinds import add_kinds, servers_of
 from walk import ROOT, post_score
 
-from reward_server.sandbox.command import build_environment, find_interpreter
+from reward_server.sandbox.bubblewrap.command import build_environment, find_interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@
 Without `--url` only the static finder is measured. With it the language model is too: `served`
 are the markers a program would run with (the static finder's where the model's answer was
 refused), `alone` are the model's own, none where it was refused. What counts as right is said in
-`tests/instrument/labelled.py`. `--throughput` needs no model: it shows how long slots stand idle
-while programs wait for a slow one.
+`tests/unit/instrument/labelled.py`. `--throughput` needs no model: it shows how long slots stand
+idle while programs wait for a slow one.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from typing import TYPE_CHECKING, Any
 from right_answers import right_ratio
 from waiting import measure_waiting
 
-from reward_server.instrument.endpoint import Endpoint
-from reward_server.instrument.lm import LmInstrumenter
-from reward_server.instrument.process import StaticInstrumenter
-from reward_server.instrument.prompts import Mode
+from reward_server.instrument.lm.endpoint import LmEndpoint
+from reward_server.instrument.lm.instrumenter import LmInstrumenter
+from reward_server.instrument.lm.prompts import Mode
+from reward_server.instrument.parser import StaticInstrumenter
 from reward_server.model import Milestone, Program
 
 if TYPE_CHECKING:
     from reward_server.instrument.base import Instrumenter
-    from reward_server.instrument.prompts import Question
-    from reward_server.instrument.reply import Reply
+    from reward_server.instrument.lm.prompts import LmRequest
+    from reward_server.instrument.lm.reply import LmReply
     from reward_server.model import Marker
 
-sys.path.append(str(Path(__file__).parent.parent / "tests" / "instrument"))
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "unit" / "instrument"))
 labelled = importlib.import_module("labelled")
-_REPLIES: contextvars.ContextVar[list[Reply]] = contextvars.ContextVar("replies")
+_REPLIES: contextvars.ContextVar[list[LmReply]] = contextvars.ContextVar("replies")
 
 
-class CountingEndpoint(Endpoint):
+class CountingEndpoint(LmEndpoint):
     """Keeps what was answered for the program that is being measured."""
 
-    async def ask(self, question: Question) -> Reply:
+    async def ask(self, question: LmRequest) -> LmReply:
         """Return the reply, and remember it."""
         reply = await super().ask(question)
         _REPLIES.get().append(reply)
@@ -66,11 +66,11 @@ class Measured:
     kind: str
     reason: str | None
     seconds: float
-    replies: tuple[Reply, ...] = ()
+    replies: tuple[LmReply, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """One way of placing markers, measured over the corpus."""
 
     name: str
@@ -122,13 +122,13 @@ class Row:
 
 async def place_all(
     name: str, instrumenter: Instrumenter, programs: list[Any], concurrency: int
-) -> Row:
+) -> ResultRow:
     """Have the markers of every program placed, some at a time."""
     at_once = asyncio.Semaphore(concurrency)
 
     async def place(program: Any) -> Measured:  # noqa: ANN401 - the corpus is no package
         async with at_once:
-            replies: list[Reply] = []
+            replies: list[LmReply] = []
             _REPLIES.set(replies)
             begun = time.perf_counter()
             done = await instrumenter.instrument(Program(program.code))
@@ -136,7 +136,7 @@ async def place_all(
         by = done.instrumentation
         return Measured(program, done.markers, by.kind, by.reason, seconds, tuple(replies))
 
-    return Row(name, list(await asyncio.gather(*map(place, programs))))
+    return ResultRow(name, list(await asyncio.gather(*map(place, programs))))
 
 
 def read_programs(options: argparse.Namespace) -> list[Any]:
@@ -146,7 +146,7 @@ def read_programs(options: argparse.Namespace) -> list[Any]:
     return programs[: options.programs]
 
 
-async def measure(options: argparse.Namespace) -> list[Row]:
+async def measure(options: argparse.Namespace) -> list[ResultRow]:
     """Measure the static finder, and the model in each mode that was asked for."""
     programs = read_programs(options)
     static = StaticInstrumenter()
@@ -159,7 +159,9 @@ async def measure(options: argparse.Namespace) -> list[Row]:
     return rows
 
 
-async def ask_model(options: argparse.Namespace, mode: Mode, programs: list[Any]) -> list[Row]:
+async def ask_model(
+    options: argparse.Namespace, mode: Mode, programs: list[Any]
+) -> list[ResultRow]:
     """Measure the model in one mode, with its stand-in and without."""
     endpoint = CountingEndpoint(
         options.url,
@@ -172,10 +174,10 @@ async def ask_model(options: argparse.Namespace, mode: Mode, programs: list[Any]
     name = f"{mode.value}{'+static' if options.merge else ''}"
     row = await place_all(f"{name} served", instrumenter, programs, options.concurrency)
     await instrumenter.aclose()
-    return [row, Row(f"{name} alone", row.measured, alone=True)]
+    return [row, ResultRow(f"{name} alone", row.measured, alone=True)]
 
 
-def show(rows: list[Row]) -> None:
+def show(rows: list[ResultRow]) -> None:
     """Print one table, a column for each way."""
     numbers = [row.numbers for row in rows]
     width = max(18, *(len(row.name) + 2 for row in rows))
@@ -194,7 +196,7 @@ def show(rows: list[Row]) -> None:
             print(f"{row.name} refused {count} times: {reason}")
 
 
-def show_ratio(rows: list[Row]) -> float | None:
+def show_ratio(rows: list[ResultRow]) -> float | None:
     """Print what `insert` costs beside `rewrite`, over the programs both were answered for."""
     asked = [row.tokens() for row in rows if row.name.endswith(" served")]
     if len(asked) != len(Mode):

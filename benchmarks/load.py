@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 import uvloop
 from server import serving, temporary_folder
 from walk import TASK, warm_up
-from watching import Look, Pulse, Watch, bytes_per_minute, pulse
-from wire import Wire
+from watching import ProcessWatch, Pulse, Snapshot, bytes_per_minute, pulse
+from wire import WireMeter
 
 _CLIENTS = 8
 _BATCH = 500
@@ -37,7 +37,7 @@ _PROGRAM = "import time\ntime.sleep({nap})\nprint({number})\n" + "# as long as m
 
 
 @dataclass(slots=True)
-class Load:
+class RequestLoad:
     """What the clients did and heard."""
 
     port: int
@@ -57,14 +57,14 @@ class Load:
         return {"task_id": TASK, "code": code, "run_id": f"run-{number % 4}"}
 
 
-async def fill(load: Load, count: int) -> None:
+async def fill(load: RequestLoad, count: int) -> None:
     """Send so many jobs, half of them in batches."""
     shares = [count // _CLIENTS + (client < count % _CLIENTS) for client in range(_CLIENTS)]
     await asyncio.gather(*(_fill(load, share) for share in shares))
 
 
-async def _fill(load: Load, count: int) -> None:
-    wire = Wire(load.port)
+async def _fill(load: RequestLoad, count: int) -> None:
+    wire = WireMeter(load.port)
     while count > 0:
         size = min(_BATCH, max(1, count // 2))
         begun = time.monotonic()
@@ -80,7 +80,9 @@ async def _fill(load: Load, count: int) -> None:
     wire.close()
 
 
-async def _send(load: Load, wire: Wire, item: dict[str, object] | None = None) -> float | None:
+async def _send(
+    load: RequestLoad, wire: WireMeter, item: dict[str, object] | None = None
+) -> float | None:
     """Send a job and return when to come back, if it was refused."""
     reply = await wire.post("/v1/jobs", item or load.item())
     load.statuses[f"submit {reply.status}"] += 1
@@ -91,9 +93,9 @@ async def _send(load: Load, wire: Wire, item: dict[str, object] | None = None) -
     return float(reply.headers.get("retry-after", "1"))
 
 
-async def keep_sending(load: Load) -> None:
+async def keep_sending(load: RequestLoad) -> None:
     """Send for ever, and after a refusal come back when told to."""
-    wire = Wire(load.port)
+    wire = WireMeter(load.port)
     while True:
         item = load.item()
         seconds = await _send(load, wire, item)
@@ -103,9 +105,9 @@ async def keep_sending(load: Load) -> None:
             load.came_back[seconds is None] += 1
 
 
-async def keep_waiting(load: Load, number: int) -> None:
+async def keep_waiting(load: RequestLoad, number: int) -> None:
     """Wait for one job after another, the oldest first; every tenth waits for many at once."""
-    wire = Wire(load.port)
+    wire = WireMeter(load.port)
     while True:
         if not load.job_ids:
             await asyncio.sleep(1)
@@ -115,7 +117,7 @@ async def keep_waiting(load: Load, number: int) -> None:
             await _wait_for_one(load, wire)
 
 
-async def _wait_for_one(load: Load, wire: Wire) -> None:
+async def _wait_for_one(load: RequestLoad, wire: WireMeter) -> None:
     job_id = load.job_ids.popleft()
     status = 202
     while status == 202:
@@ -125,7 +127,7 @@ async def _wait_for_one(load: Load, wire: Wire) -> None:
     load.answered += 1
 
 
-async def _wait_for_many(load: Load, wire: Wire) -> None:
+async def _wait_for_many(load: RequestLoad, wire: WireMeter) -> None:
     count = min(_MANY, len(load.job_ids))
     open_ids = {load.job_ids.popleft() for _ in range(count)}
     while open_ids:
@@ -139,7 +141,9 @@ async def _wait_for_many(load: Load, wire: Wire) -> None:
         load.answered += len(ended)
 
 
-async def press(load: Load, watch: Watch, options: argparse.Namespace) -> tuple[float, float]:
+async def press(
+    load: RequestLoad, watch: ProcessWatch, options: argparse.Namespace
+) -> tuple[float, float]:
     """Put the server under load and return when it was full and when that was over."""
     looking = asyncio.create_task(watch.keep_looking())
     begun = time.monotonic()
@@ -160,7 +164,7 @@ async def press(load: Load, watch: Watch, options: argparse.Namespace) -> tuple[
     return full, over
 
 
-def show(load: Load, beats: Pulse, watch: Watch, full: float, over: float) -> bool:
+def show(load: RequestLoad, beats: Pulse, watch: ProcessWatch, full: float, over: float) -> bool:
     """Print the table and return whether all is as it should be."""
     latencies, looks = beats.since(full), watch.since(full)
     settled = watch.since(full + (over - full) / 5)
@@ -200,7 +204,7 @@ def show(load: Load, beats: Pulse, watch: Watch, full: float, over: float) -> bo
     return all(is_good is not False for _, _, is_good in lines)
 
 
-def _cores(looks: list[Look]) -> str:
+def _cores(looks: list[Snapshot]) -> str:
     """Return how much of the machine was at work; what neither has used is programs and others."""
     rates = [
         _rate([(look.at, getattr(look, name)) for look in looks])
@@ -240,8 +244,8 @@ def main() -> None:
         extra = {"REWARD_SERVER_SANDBOX__SLOTS": "2"}
         with serving(parent / "data", extra=extra) as server:
             warm_up(server.port)
-            load = Load(server.port, options.nap_seconds)
-            watch = Watch(server.pid, server.port, parent / "data")
+            load = RequestLoad(server.port, options.nap_seconds)
+            watch = ProcessWatch(server.pid, server.port, parent / "data")
             with pulse(server.port) as beats:
                 full, over = uvloop.run(press(load, watch, options))
             is_good = show(load, beats, watch, full, over)

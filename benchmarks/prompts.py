@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 from server import ROOT, serving, temporary_folder
 from sqlalchemy import text
 
-from reward_server.store.embedded import embedded_postgres
 from reward_server.store.engine import make_engine, upgrade
+from reward_server.store.postgres.embedded import embedded_postgres
 from reward_server.tasks.registry import Registry
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     Ask = Callable[[http.client.HTTPConnection, int], None]
 
 sys.path.append(str(ROOT))
-many = importlib.import_module("tests.prompts.many")
-bpe = importlib.import_module("tests.prompts.bpe")
+many = importlib.import_module("tests.integration.prompts.many")
+bpe = importlib.import_module("tests.integration.prompts.bpe")
 
 PROMPTS = 128
 PROMPTS_MS, LIST_MS, GROWTH = 50.0, 10.0, 2.0
@@ -45,7 +45,7 @@ _TOKENIZER = {"REWARD_SERVER_PROMPTS__TOKENIZERS": '{{"bpe": "{path}"}}'}
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PromptQuestion:
     """Something to ask, and how long it may take; None where that is only told."""
 
     name: str
@@ -137,30 +137,32 @@ def _cpu_ms(pid: int) -> float:
     return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _time(question: Question, connection: http.client.HTTPConnection, seed: int) -> float:
+def _time(question: PromptQuestion, connection: http.client.HTTPConnection, seed: int) -> float:
     began = time.perf_counter()
     question.ask(connection, seed)
     return 1000 * (time.perf_counter() - began)
 
 
-def _questions(task_id: str, run_id: str, step: int) -> list[Question]:
+def _questions(task_id: str, run_id: str, step: int) -> list[PromptQuestion]:
     body = {"task_id": task_id, "run_id": run_id, "n": PROMPTS, "step": step}
     tokens = {"budget": {"tokens": 1024, "tokenizer": "bpe"}}
     wide = {"budget": {"tokens": 4096, "tokenizer": "bpe"}}
     return [
-        Question("prompts previous_step", _post(body), PROMPTS_MS),
+        PromptQuestion("prompts previous_step", _post(body), PROMPTS_MS),
         *(
-            Question(
+            PromptQuestion(
                 f"prompts {name} of {scope}", _post(body, strategy=name, scope=scope), PROMPTS_MS
             )
             for name in ("best", "softmax", "diverse")
             for scope in ("run", "task")
         ),
-        Question("prompts of failed ones too", _post(body, parents="any"), PROMPTS_MS),
-        Question("prompts in 1,024 tokens", _post(body, **tokens), None),
-        Question("prompts in 4,096 tokens", _post(body, **wide), None),
-        Question("best of task", _get(f"task_id={task_id}&order=reward&limit=1"), LIST_MS),
-        Question("best valid", _get(f"task_id={task_id}&valid=true&order=reward&limit=1"), LIST_MS),
+        PromptQuestion("prompts of failed ones too", _post(body, parents="any"), PROMPTS_MS),
+        PromptQuestion("prompts in 1,024 tokens", _post(body, **tokens), None),
+        PromptQuestion("prompts in 4,096 tokens", _post(body, **wide), None),
+        PromptQuestion("best of task", _get(f"task_id={task_id}&order=reward&limit=1"), LIST_MS),
+        PromptQuestion(
+            "best valid", _get(f"task_id={task_id}&valid=true&order=reward&limit=1"), LIST_MS
+        ),
     ]
 
 

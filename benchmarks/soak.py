@@ -35,7 +35,7 @@ _SETTLE_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ProgramKind:
     """One kind of program, how often it comes, and what it must be called."""
 
     name: str
@@ -46,9 +46,9 @@ class Kind:
 
 
 KINDS = (
-    Kind("print", "print(1)\n", 10, "no_submission"),
-    Kind("crash", "raise ValueError('as planned')\n", 4, "nonzero_exit"),
-    Kind(
+    ProgramKind("print", "print(1)\n", 10, "no_submission"),
+    ProgramKind("crash", "raise ValueError('as planned')\n", 4, "nonzero_exit"),
+    ProgramKind(
         "children",
         "import os, time\n"
         "for _ in range(3):\n"
@@ -58,7 +58,7 @@ KINDS = (
         3,
         "no_submission",
     ),
-    Kind(
+    ProgramKind(
         "files",
         "for number in range(50):\n"
         "    for folder in ('.', '/tmp', '/dev/shm'):\n"
@@ -66,7 +66,7 @@ KINDS = (
         2,
         "no_submission",
     ),
-    Kind("time", "import time\ntime.sleep(3600)\n", 1, "timeout", 0.3),
+    ProgramKind("time", "import time\ntime.sleep(3600)\n", 1, "timeout", 0.3),
 )
 
 
@@ -79,7 +79,7 @@ def run_many(server: Server, count: int) -> Counter[str]:
         return sum(pool.map(lambda share: _run_share(server, share), shares), Counter())
 
 
-def _run_share(server: Server, share: list[Kind]) -> Counter[str]:
+def _run_share(server: Server, share: list[ProgramKind]) -> Counter[str]:
     runners = {
         kind: post_score(server.port, kind.code, wall_seconds=kind.wall_seconds) for kind in KINDS
     }

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walk import busy_seconds
-from wire import HOST, Wire
+from wire import HOST, WireMeter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +72,7 @@ def _keep_asking(port: int, orders: Connection) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Snapshot:
     """The server at one moment."""
 
     at: float
@@ -87,23 +87,23 @@ class Look:
 
 
 @dataclass(slots=True)
-class Watch:
+class ProcessWatch:
     """Looks at the server every other second."""
 
     pid: int
     port: int
     data_dir: Path
-    looks: list[Look] = field(default_factory=list)
+    looks: list[Snapshot] = field(default_factory=list)
 
     async def keep_looking(self) -> None:
         """Look until cancelled."""
-        wire = Wire(self.port)
+        wire = WireMeter(self.port)
         while True:
             numbers = _numbers((await wire.get("/metrics")).body.decode())
             postgres = _postgres(self.data_dir)
             backends = [title for title in map(_title, postgres) if _serves(title)]
             self.looks.append(
-                Look(
+                Snapshot(
                     at=time.monotonic(),
                     server_bytes=resident_bytes(self.pid),
                     server_seconds=cpu_seconds(self.pid),
@@ -117,12 +117,12 @@ class Watch:
             )
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def since(self, moment: float) -> list[Look]:
+    def since(self, moment: float) -> list[Snapshot]:
         """Return what was seen from a moment on."""
         return [look for look in self.looks if look.at >= moment]
 
 
-def bytes_per_minute(looks: list[Look]) -> float:
+def bytes_per_minute(looks: list[Snapshot]) -> float:
     """Return the slope of memory over time."""
     fit = statistics.linear_regression(
         [look.at for look in looks], [float(look.server_bytes) for look in looks]

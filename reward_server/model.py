@@ -169,7 +169,7 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementKey:
+class MarkerPlacementKey:
     """What a language model's answer depends on."""
 
     program_digest: str
@@ -179,7 +179,7 @@ class PlacementKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class MarkerPlacement:
     """The markers that held of a language model's answer, and why there are no more."""
 
     markers: tuple[Marker, ...]
@@ -222,7 +222,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class AdHocProgram:
     """A bare program that belongs to no task, with what it is given and what is wanted of it.
 
     `files` lie in its work directory before it starts, and `fetch` names those that are read from

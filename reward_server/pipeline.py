@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from reward_server.errors import boundary
-from reward_server.extract import extract
+from reward_server.extract.completion import extract
 from reward_server.model import ErrorKind, Limits, Timings, Verdict
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reward_server.model import Program, Submission
     from reward_server.reward.base import Scheme
     from reward_server.sandbox.base import Sandbox
-    from reward_server.store.values import Claimed, StoredAnswer
+    from reward_server.store.values import LeasedJob, StoredAnswer
     from reward_server.tasks.base import Task
 
 
@@ -39,7 +39,7 @@ class Recorder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class Stages:
     """The implementations this server was wired with."""
 
     instrumenter: Instrumenter
@@ -50,7 +50,7 @@ class Rooms:
     ceiling: Limits
 
 
-async def walk(job: Claimed, task: Task, rooms: Rooms) -> StoredAnswer:
+async def run_pipeline(job: LeasedJob, task: Task, rooms: Stages) -> StoredAnswer:
     """Take one submission from its text to its stored verdict.
 
     Raises:

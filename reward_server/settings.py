@@ -27,7 +27,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from reward_server.errors import SetupError
 from reward_server.model import Milestone
-from reward_server.sandbox.machine import memory_bytes
+from reward_server.sandbox.machine_memory import memory_bytes
 from reward_server.tasks.base import TwinSize
 
 PREFIX = "REWARD_SERVER_"

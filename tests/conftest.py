@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from reward_server.tasks.preparation import prepare_task
+from reward_server.tasks.preparation.prepare import prepare_task
 from reward_server.tasks.registry import Registry
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).with_name("reward-server")
 START_SECONDS = 120.0
 SANDBOXES = tuple(os.environ.get("TEST_SANDBOXES", "zygote,bubblewrap").split(","))
-# A vLLM that `.ci/lm` started, and its process group; without one tests/lm is not part of the run.
-# Taken out of the environment, where a server would refuse them as unknown settings.
+# A vLLM that `.ci/lm` started, and its process group; without one tests/integration/lm is left
+# out. Removed from the environment, where a server would refuse them as unknown settings.
 LM_URL = os.environ.pop("REWARD_SERVER_TEST_LM_URL", None)
 LM_PID = int(os.environ.pop("REWARD_SERVER_TEST_LM_PID", "0"))
 # Trainers are in an environment of their own, whose pytest `make test-trainers` uses.
 TRAINERS = [] if find_spec("verl") else ["verl", "trl", "adapters", "lab"]
-collect_ignore = [*([] if LM_URL else ["lm"]), *TRAINERS]
+collect_ignore = [f"integration/{name}" for name in [*([] if LM_URL else ["lm"]), *TRAINERS]]
 IMAGE = "reward-server-cpu"
 TWINS = "TEST_TWINS_FOLDER"
 if not set(SANDBOXES) <= {"bubblewrap", "zygote", "docker"}:

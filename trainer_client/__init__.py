@@ -1,9 +1,9 @@
 """The trainer's side: talks to a reward server over HTTP and knows nothing else of it."""
 
-from trainer_client.answers import Answer, Failure, Instrumentation, Result, Sandbox, Timings
-from trainer_client.async_client import AsyncRewardClient
-from trainer_client.client import RewardClient
-from trainer_client.errors import (
+from trainer_client.client.answers import Answer, Failure, Instrumentation, Result, Sandbox, Timings
+from trainer_client.client.asynchronous import AsyncRewardClient
+from trainer_client.client.blocking import RewardClient
+from trainer_client.client.errors import (
     DeadlineExceededError,
     InfrastructureError,
     JobCancelledError,
@@ -13,8 +13,8 @@ from trainer_client.errors import (
     SampleLostError,
     TooLargeError,
 )
-from trainer_client.options import Options
-from trainer_client.submissions import Fields, Job, Submission
+from trainer_client.client.options import Options
+from trainer_client.client.submissions import Fields, Job, Submission
 
 __all__ = [
     "Answer",

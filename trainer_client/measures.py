@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trainer_client.answers import Answer
+    from trainer_client.client.answers import Answer
 
 DURATIONS = {"wall": "duration_seconds", "cpu": "cpu_seconds"}
 

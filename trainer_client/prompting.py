@@ -16,14 +16,14 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from trainer_client.errors import RequestRefusedError, RewardServerError
-from trainer_client.patience import Patience
+from trainer_client.client.backoff import Backoff
+from trainer_client.client.errors import RequestRefusedError, RewardServerError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from trainer_client.answers import JsonObject
-    from trainer_client.client import RewardClient
+    from trainer_client.client.answers import JsonObject
+    from trainer_client.client.blocking import RewardClient
     from trainer_client.settings import RunSettings
 
 Messages = list[dict[str, str]]
@@ -90,7 +90,7 @@ class _Reply(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PromptRequest:
     """Prompts of one task; `step` is the one they are for, `seed` decides the draw."""
 
     task_id: str
@@ -99,7 +99,7 @@ class Wish:
     step: int | None = None
 
 
-class Yardstick:
+class BudgetRatio:
     """How much budget a token of the run's tokenizer is worth.
 
     The server counts characters, or tokens where it knows the tokenizer. `ratio` follows the
@@ -143,9 +143,9 @@ class PromptSource:
         self._count_tokens = count_tokens
         self._most_tokens = most_tokens
         self._scratch: dict[str, Prompt] = {}
-        self._patience = Patience("prompts are from scratch")
+        self._patience = Backoff("prompts are from scratch")
         self._client: RewardClient | None = None
-        self.yardstick = Yardstick(most_tokens, settings.prompts.tokenizer)
+        self.yardstick = BudgetRatio(most_tokens, settings.prompts.tokenizer)
         self.fallbacks = 0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class PromptSource:
         """Return the prompt from scratch."""
         return self._scratch[task_id]
 
-    def draw(self, wish: Wish, seconds: float = FETCH_SECONDS) -> list[Prompt]:
+    def draw(self, wish: PromptRequest, seconds: float = FETCH_SECONDS) -> list[Prompt]:
         """Return as many prompts as are wanted, in this time, whatever the server does."""
         scratch = self._scratch[wish.task_id]
         if not self._settings.prompts.improve_fraction:
@@ -183,13 +183,13 @@ class PromptSource:
         self.fallbacks += drawn.count(None)
         return [prompt or scratch for prompt in drawn]
 
-    def _draw(self, wish: Wish, deadline: float) -> list[Prompt | None]:
+    def _draw(self, wish: PromptRequest, deadline: float) -> list[Prompt | None]:
         """Return prompts that fit, None for those that cannot be had short enough."""
         fraction = self._settings.prompts.improve_fraction
         drawn: list[Prompt | None] = [None] * wish.count
         open_places = list(range(wish.count))
         for attempt, share in enumerate(_SHARES):
-            again = Wish(wish.task_id, len(open_places), wish.seed + attempt, wish.step)
+            again = PromptRequest(wish.task_id, len(open_places), wish.seed + attempt, wish.step)
             try:
                 found = self._ask(
                     again, 1.0 if attempt else fraction, self.yardstick.units(share), deadline
@@ -247,10 +247,12 @@ class PromptSource:
 
     def _ask_scratch(self, task_id: str, units: int) -> Prompt:
         deadline = time.monotonic() + self._settings.deadline_seconds
-        (prompt,) = self._ask(Wish(task_id, 1, seed=0), 0.0, units, deadline)
+        (prompt,) = self._ask(PromptRequest(task_id, 1, seed=0), 0.0, units, deadline)
         return prompt
 
-    def _ask(self, wish: Wish, fraction: float, units: int, deadline: float) -> list[Prompt]:
+    def _ask(
+        self, wish: PromptRequest, fraction: float, units: int, deadline: float
+    ) -> list[Prompt]:
         settings = self._settings
         wanted = {
             "run_id": settings.run_id,
@@ -288,5 +290,5 @@ def endless(settings: RunSettings, most_characters: int) -> Iterator[tuple[str, 
     source.begin()
     for seed in itertools.count(settings.prompts.seed):
         for task_id in settings.tasks:
-            [prompt] = source.draw(Wish(task_id, 1, seed))
+            [prompt] = source.draw(PromptRequest(task_id, 1, seed))
             yield task_id, prompt

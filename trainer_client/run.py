@@ -16,15 +16,15 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
-from trainer_client.async_client import AsyncRewardClient
-from trainer_client.client import RewardClient
-from trainer_client.options import HERE, check_url
-from trainer_client.submissions import Submission
+from trainer_client.client.asynchronous import AsyncRewardClient
+from trainer_client.client.blocking import RewardClient
+from trainer_client.client.options import HERE, check_url
+from trainer_client.client.submissions import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from trainer_client.options import OptionFields
+    from trainer_client.client.options import OptionFields
 
 API_KEY = "REWARD_SERVER_API_KEY"
 URL = "REWARD_SERVER_URL"

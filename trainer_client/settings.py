@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from trainer_client.options import check_url
+from trainer_client.client.options import check_url
 from trainer_client.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trainer_client.async_client import AsyncRewardClient
-    from trainer_client.client import RewardClient
+    from trainer_client.client.asynchronous import AsyncRewardClient
+    from trainer_client.client.blocking import RewardClient
 
 NODE = "reward_server"
 

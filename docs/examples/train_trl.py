@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, TrlParser
 
+from trainer_client.integrations.trl.reward import make_async_reward
+from trainer_client.integrations.trl.rows import TaskPrompts
+from trainer_client.integrations.trl.trainer import DurationGRPOTrainer
 from trainer_client.settings import PromptSettings, RunSettings
-from trainer_client.trl.reward import make_async_reward
-from trainer_client.trl.rows import TaskPrompts
-from trainer_client.trl.trainer import DurationGRPOTrainer
 
 
 @dataclass

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Depends, FastAPI, Query, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from reward_server.api import answers, problems
+from reward_server.api import problems
 from reward_server.api.adapters import routes as adapter_routes
-from reward_server.api.document import DocumentedApp
-from reward_server.api.jobs import routes as job_routes
-from reward_server.api.prompts import routes as prompt_routes
-from reward_server.api.run_code import routes as run_code_routes
+from reward_server.api.openapi import DocumentedApp
+from reward_server.api.routes.jobs import routes as job_routes
+from reward_server.api.routes.prompts import routes as prompt_routes
+from reward_server.api.routes.run_code import routes as run_code_routes
+from reward_server.api.routes.solutions import routes as solution_routes
+from reward_server.api.schemas import answers
 from reward_server.api.services import Services, Wired, as_json, check_client
-from reward_server.api.solutions import routes as solution_routes
 from reward_server.errors import InfrastructureError
 from reward_server.tasks.briefing import briefings
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from fastapi import Depends, Path, Request, Response
 
-from reward_server.api.requests import check_key
+from reward_server.api.schemas.requests import check_key
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel, SecretStr
 
-    from reward_server.api.answers import PartOut
-    from reward_server.jobs.desk import Desk
-    from reward_server.jobs.errands import Errands
-    from reward_server.jobs.meter import Meter
-    from reward_server.prompts.prompter import Prompter
+    from reward_server.api.schemas.answers import PartOut
+    from reward_server.jobs.metrics import Metrics
+    from reward_server.jobs.run_code import RunCodeService
+    from reward_server.jobs.service import JobService
+    from reward_server.prompts.service import PromptService
     from reward_server.settings import Settings
-    from reward_server.store.archive import Archive
     from reward_server.store.queries import Store
+    from reward_server.store.solutions.archive import Archive
     from reward_server.tasks.briefing.briefings import Briefings
     from reward_server.tasks.registry import Registry
 
@@ -34,15 +34,15 @@ class Services:
     """What the routes talk to."""
 
     settings: Settings
-    desk: Desk
+    desk: JobService
     store: Store
     archive: Archive
     registry: Registry
     briefings: Briefings
-    prompter: Prompter
-    meter: Meter
+    prompter: PromptService
+    meter: Metrics
     describe_lm: Callable[[], PartOut]
-    errands: Errands | None = None
+    errands: RunCodeService | None = None
 
     @property
     def keys(self) -> dict[str, SecretStr]:

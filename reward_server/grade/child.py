@@ -23,7 +23,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from reward_server import children
+from reward_server import subprocess_pool
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -44,10 +44,14 @@ def main() -> None:
     scoring.warm_up()
     gc.collect()
     gc.freeze()
-    children.serve(lambda question, blob: _answer(scoring, question, blob), _OWN_MEMORY_BYTES)
+    subprocess_pool.serve(
+        lambda question, blob: _answer(scoring, question, blob), _OWN_MEMORY_BYTES
+    )
 
 
-def _answer(scoring: ModuleType, question: children.Message, blob: bytes) -> children.Message:
+def _answer(
+    scoring: ModuleType, question: subprocess_pool.Message, blob: bytes
+) -> subprocess_pool.Message:
     """Ask a fork; where it leaves in doubt whose fault its end was, ask another about a control."""
     began = time.monotonic()
     answer = _ask_fork(scoring, question, blob)
@@ -62,8 +66,8 @@ def _answer(scoring: ModuleType, question: children.Message, blob: bytes) -> chi
 
 
 def _ask_fork(
-    scoring: ModuleType, question: children.Message, blob: bytes | None
-) -> children.Message:
+    scoring: ModuleType, question: subprocess_pool.Message, blob: bytes | None
+) -> subprocess_pool.Message:
     reading, writing = os.pipe()
     parent = os.getpid()
     pid = os.fork()
@@ -96,10 +100,10 @@ def _listen(reading: int, wall_seconds: float) -> tuple[list[str], bool]:
     return said.decode().splitlines(), True
 
 
-def _judge(said: list[str], status: int, *, in_time: bool) -> children.Message:
+def _judge(said: list[str], status: int, *, in_time: bool) -> subprocess_pool.Message:
     last = said[-1] if said else "start"
     if last.startswith("{"):
-        answer: children.Message = json.loads(last)
+        answer: subprocess_pool.Message = json.loads(last)
         return answer
     if last == "submission" and in_time:
         return {"outcome": "invalid"}
@@ -110,7 +114,7 @@ def _judge(said: list[str], status: int, *, in_time: bool) -> children.Message:
 
 def _run_fork(
     scoring: ModuleType,
-    question: children.Message,
+    question: subprocess_pool.Message,
     blob: bytes | None,
     writing: int,
     parent: int,
@@ -133,7 +137,7 @@ def _run_fork(
         os._exit(0)
 
 
-def _confine(question: children.Message, parent: int) -> None:
+def _confine(question: subprocess_pool.Message, parent: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

@@ -19,7 +19,7 @@ from reward_server.grade.base import InvalidSubmissionError
 from reward_server.grade.phases import Phase
 from reward_server.grade.table import Caps, read_table
 from reward_server.tasks.competition import read_competition
-from reward_server.tasks.tables import parse_csv
+from reward_server.tasks.sdk.tables import parse_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable

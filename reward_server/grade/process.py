@@ -11,9 +11,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
-from reward_server.children import ChildPool, NoAnswerError
 from reward_server.errors import InfrastructureError
 from reward_server.model import ErrorKind, Failure, Grade
+from reward_server.subprocess_pool import ChildPool, NoAnswerError
 from reward_server.tasks.folders import find_folders
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from reward_server.grade.base import InvalidSubmissionError
-from reward_server.tasks.tables import parse_csv
+from reward_server.tasks.sdk.tables import parse_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from reward_server.model import Instrumented, Placement, PlacementKey, Program
+    from reward_server.model import Instrumented, MarkerPlacement, MarkerPlacementKey, Program
 
 
 class Instrumenter(Protocol):
@@ -35,10 +35,10 @@ class PlacementCache(Protocol):
     Both methods raise InfrastructureError when that cannot be done now.
     """
 
-    async def placement(self, key: PlacementKey) -> Placement | None:
+    async def placement(self, key: MarkerPlacementKey) -> MarkerPlacement | None:
         """Return what was kept under this key."""
         ...
 
-    async def keep_placement(self, key: PlacementKey, placement: Placement) -> None:
+    async def keep_placement(self, key: MarkerPlacementKey, placement: MarkerPlacement) -> None:
         """Keep this; what is kept under the key already may stay."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reward_server.instrument.process import DEADLINE_SECONDS, Parser
+from reward_server.instrument.parser import DEADLINE_SECONDS, Parser
 from reward_server.model import Instrumentation, Instrumented
 
 if TYPE_CHECKING:

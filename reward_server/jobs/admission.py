@@ -17,14 +17,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from reward_server.errors import InfrastructureError, OverloadedError, RequestError
-from reward_server.jobs.promises import Promises
+from reward_server.jobs.reservations import AdmissionReservations
 from reward_server.jobs.throughput import Throughput
 from reward_server.model import ErrorKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reward_server.jobs.endings import Endings
+    from reward_server.jobs.notifier import CompletionNotifier
     from reward_server.store.queue import Queue
     from reward_server.store.values import QueueState
 
@@ -37,7 +37,7 @@ class Admission:
     """Counts what waits and refuses what does not fit."""
 
     def __init__(
-        self, queue: Queue, endings: Endings, queue_limit: int, quotas: Mapping[str, int]
+        self, queue: Queue, endings: CompletionNotifier, queue_limit: int, quotas: Mapping[str, int]
     ) -> None:
         self._queue = queue
         self._endings = endings
@@ -47,7 +47,7 @@ class Admission:
         self._since: Counter[str] = Counter()
         self._heard = 0
         self._throughput = Throughput()
-        self._promises = Promises()
+        self._promises = AdmissionReservations()
         self.state: QueueState | None = None
 
     @property

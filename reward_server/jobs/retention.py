@@ -12,7 +12,7 @@ from reward_server.errors import InfrastructureError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from reward_server.store.pruning import Position, Pruned, Pruning
+    from reward_server.store.solutions.pruning import Position, Pruned, Pruning
 
 log = logging.getLogger(__name__)
 

@@ -45,7 +45,7 @@ Budget: TypeAlias = CharacterBudget | TokenBudget
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PromptQuery:
     """Which prompts are asked for; what is `None` is as the settings say.
 
     With `parent_ids` nothing is drawn: one prompt is made for each of these solutions.

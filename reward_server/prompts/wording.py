@@ -10,7 +10,7 @@ from reward_server.tasks.briefing.wording import count_of, plain, size_of
 
 if TYPE_CHECKING:
     from reward_server.model import Limits
-    from reward_server.store.parents import ParentBody
+    from reward_server.store.solutions.parents import ParentBody
     from reward_server.tasks.base import Card
 
 _BACKTICKS = re.compile("`{3,}")

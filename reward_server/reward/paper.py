@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from reward_server.model import Reward
-from reward_server.reward.failing import failing_value
+from reward_server.reward.failures import failing_value
 
 if TYPE_CHECKING:
     from reward_server.model import Execution, Grade

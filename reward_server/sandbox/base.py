@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reward_server.model import Box, Errand, Execution, Instrumented, Limits
+    from reward_server.model import AdHocProgram, Box, Execution, Instrumented, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Sandbox(Protocol):
         """
         ...
 
-    async def run(self, errand: Errand, limits: Limits, patience_seconds: float) -> Execution:
+    async def run(self, errand: AdHocProgram, limits: Limits, patience_seconds: float) -> Execution:
         """Run a bare program once in a fresh box that has no task's data.
 
         What it printed is told whole, up to `limits.output_bytes` of each stream, and the files it

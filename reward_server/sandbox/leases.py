@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class SlotLease:
     """The places a program has, the first of which it runs in, and all their cores."""
 
     places: tuple[int, ...]
@@ -31,13 +31,13 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _LeaseRequest:
     cores: int
     memory_bytes: int
-    granted: asyncio.Future[Lease]
+    granted: asyncio.Future[SlotLease]
 
 
-class Leases:
+class SlotLeases:
     """Lends places, given by the cores of each, and memory out of one budget."""
 
     def __init__(self, places: Sequence[tuple[int, ...]], memory_bytes: int) -> None:
@@ -45,12 +45,12 @@ class Leases:
         self._free = list(range(len(places)))
         self.memory_bytes = memory_bytes
         self._left_bytes = memory_bytes
-        self._waiting: deque[_Wish] = deque()
+        self._waiting: deque[_LeaseRequest] = deque()
 
     @asynccontextmanager
     async def hold(
         self, cores: int, memory_bytes: int, patience_seconds: float | None = None
-    ) -> AsyncIterator[Lease]:
+    ) -> AsyncIterator[SlotLease]:
         """Wait in line for that many cores and that much memory, and lend them for a while.
 
         Raises:
@@ -81,8 +81,8 @@ class Leases:
             message = "the task wants more cores or memory than this server has"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
 
-    async def _wait(self, cores: int, memory_bytes: int) -> Lease:
-        wish = _Wish(cores, memory_bytes, asyncio.get_running_loop().create_future())
+    async def _wait(self, cores: int, memory_bytes: int) -> SlotLease:
+        wish = _LeaseRequest(cores, memory_bytes, asyncio.get_running_loop().create_future())
         self._waiting.append(wish)
         self._serve()
         try:
@@ -108,7 +108,7 @@ class Leases:
             self._left_bytes -= lease.memory_bytes
             wish.granted.set_result(lease)
 
-    def _fit(self, wish: _Wish) -> Lease | None:
+    def _fit(self, wish: _LeaseRequest) -> SlotLease | None:
         if wish.memory_bytes > self._left_bytes:
             return None
         places: list[int] = []
@@ -118,10 +118,10 @@ class Leases:
                 places.append(place)
                 cores.update(self._places[place])
             if len(cores) >= wish.cores:
-                return Lease(tuple(places), tuple(sorted(cores)), wish.memory_bytes)
+                return SlotLease(tuple(places), tuple(sorted(cores)), wish.memory_bytes)
         return None
 
-    def _take_back(self, lease: Lease) -> None:
+    def _take_back(self, lease: SlotLease) -> None:
         self._free += lease.places
         self._left_bytes += lease.memory_bytes
         self._serve()

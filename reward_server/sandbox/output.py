@@ -6,19 +6,19 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from reward_server.sandbox.markers import MarkerScanner, count_earned, make_tokens
+from reward_server.sandbox.milestones import MarkerScanner, count_earned, make_tokens
 from reward_server.sandbox.streams import Drain, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reward_server.model import Errand, Instrumented, Milestone
+    from reward_server.model import AdHocProgram, Instrumented, Milestone
 
 _END_SECONDS = 15.0
 _TAIL_BYTES = 1 << 15
 
 
-def kept_bytes(errand: Errand | None, most_bytes: int) -> int:
+def kept_bytes(errand: AdHocProgram | None, most_bytes: int) -> int:
     """Return how much of each stream is told: all of it where the output is what is wanted."""
     return _TAIL_BYTES if errand is None else most_bytes
 

@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reward_server.model import Errand, Instrumentation, Instrumented, Program
+from reward_server.model import AdHocProgram, Instrumentation, Instrumented, Program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,17 +22,17 @@ _FORMAT = 2  # read by whatever Python the box has
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunInstructions:
     """One program as a box gets it: with the public data of a task, or with an errand's files."""
 
     instrumented: Instrumented
     limits: Limits
     task_id: str = ""
     public: Path | None = None
-    errand: Errand | None = None
+    errand: AdHocProgram | None = None
 
     @classmethod
-    def of(cls, errand: Errand, limits: Limits) -> Order:
+    def of(cls, errand: AdHocProgram, limits: Limits) -> RunInstructions:
         """Return the order for an errand, which reports no milestones."""
         instrumented = Instrumented(Program(errand.code), (), Instrumentation("off"))
         return cls(instrumented, limits, errand=errand)
@@ -52,10 +52,10 @@ class Order:
         }
 
 
-def pack(order: Order, tokens: Mapping[Milestone, bytes], *, counted: bool) -> bytes:
+def pack(order: RunInstructions, tokens: Mapping[Milestone, bytes], *, counted: bool) -> bytes:
     """Return the payload of one program; `counted` says that the box is limited as a whole."""
     instrumented, limits = order.instrumented, order.limits
-    errand = order.errand or Errand("")
+    errand = order.errand or AdHocProgram("")
     places: dict[tuple[int, int], list[int]] = {}
     for marker in instrumented.markers:
         places.setdefault((marker.line, marker.column), []).append(int(marker.milestone))
@@ -76,7 +76,7 @@ def pack(order: Order, tokens: Mapping[Milestone, bytes], *, counted: bool) -> b
     return marshal.dumps(content, _FORMAT)
 
 
-def _free_name(errand: Errand) -> str:
+def _free_name(errand: AdHocProgram) -> str:
     """Return a name for the program's file that none of its own files or folders has."""
     taken = {name.partition("/")[0] for name in errand.files}
     name = _ERRAND_FILE

@@ -29,7 +29,7 @@ _IDLE, _WAITING_FOR_DISK, _STOLEN, _FIELDS = 3, 4, 7, 8
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PressureSample:
     """Counters at one moment, all in seconds; `None` where the kernel does not tell."""
 
     at: float
@@ -39,7 +39,7 @@ class Reading:
     stolen: float
 
 
-class Barometer:
+class PressureMonitor:
     """Reads the pressure of one box: of its group, if it has one, and of its cores."""
 
     def __init__(
@@ -51,10 +51,12 @@ class Barometer:
         self._names = {f"cpu{core}" for core in cores}
         self._stat = proc / "stat"
 
-    def read(self) -> Reading:
+    def read(self) -> PressureSample:
         """Return the counters as they stand."""
         busy, stolen = self._read_cores()
-        return Reading(time.monotonic(), _total(self._cpu), _total(self._memory), busy, stolen)
+        return PressureSample(
+            time.monotonic(), _total(self._cpu), _total(self._memory), busy, stolen
+        )
 
     def _read_cores(self) -> tuple[float, float]:
         busy = stolen = 0
@@ -68,7 +70,7 @@ class Barometer:
 
 
 def lost_share(
-    before: Reading, after: Reading, own_seconds: float, *, was_full: bool
+    before: PressureSample, after: PressureSample, own_seconds: float, *, was_full: bool
 ) -> float | None:
     """Return which share of a run was lost to others, or None where the kernel does not tell.
 

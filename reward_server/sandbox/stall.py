@@ -26,18 +26,18 @@ _CPU_FIELDS = slice(11, 15)  # own and waited-for children's, user and system
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ActivitySample:
     """What a program has done so far, as seen from outside."""
 
     output_bytes: int
     cpu_seconds: float
 
 
-class StallWatch:
+class StallDetector:
     """Watches a program while the block lasts; without a time there is nothing to watch."""
 
     def __init__(
-        self, seconds: float | None, look: Callable[[], Progress], end: Callable[[], None]
+        self, seconds: float | None, look: Callable[[], ActivitySample], end: Callable[[], None]
     ) -> None:
         self.stalled = False
         self._seconds = seconds
@@ -68,7 +68,7 @@ class StallWatch:
                 self._end()
 
 
-def _has_moved(before: Progress, now: Progress, elapsed_seconds: float) -> bool:
+def _has_moved(before: ActivitySample, now: ActivitySample, elapsed_seconds: float) -> bool:
     spent_seconds = now.cpu_seconds - before.cpu_seconds
     return (
         now.output_bytes > before.output_bytes

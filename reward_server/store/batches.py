@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from reward_server.store.values import Order
+    from reward_server.store.values import NewJob
 
 _AT_ONCE = 500
 
@@ -30,7 +30,7 @@ class Batches(Database):
     """The batches of one database."""
 
     async def create(
-        self, orders: Sequence[Order], min_complete: int, *, cancels_rest: bool
+        self, orders: Sequence[NewJob], min_complete: int, *, cancels_rest: bool
     ) -> tuple[UUID, list[UUID]]:
         """Make all jobs of a batch durable, or none; known keys join their jobs.
 
@@ -55,7 +55,7 @@ class Batches(Database):
                 await connection.execute(statements.ADD, items)
         return batch_id, job_ids
 
-    async def count_new(self, orders: Sequence[Order]) -> int:
+    async def count_new(self, orders: Sequence[NewJob]) -> int:
         """Return how many jobs a batch of these would add to those that wait or have ended."""
         keyed = _Keyed(orders)
         keys = [key for key in keyed.keys if key is not None]
@@ -96,7 +96,7 @@ class _Keyed:
     The places are in the order of the keys, so that two batches cannot wait for each other.
     """
 
-    def __init__(self, orders: Sequence[Order]) -> None:
+    def __init__(self, orders: Sequence[NewJob]) -> None:
         self.orders = orders
         self.keys = [storable_or_none(order.idempotency_key) for order in orders]
         first: dict[str, int] = {}
@@ -107,7 +107,7 @@ class _Keyed:
         self.places = sorted(places, key=lambda place: self.keys[place] or "")
 
 
-def _refuse_other(order: Order, body_digest: str) -> None:
+def _refuse_other(order: NewJob, body_digest: str) -> None:
     if body_digest != order.body_digest:
         message = "an idempotency key of this batch was used with another request"
         raise RequestError(ErrorKind.CONFLICT, message)

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from reward_server.errors import InfrastructureError, RequestError
 from reward_server.model import ErrorKind
-from reward_server.store import statements
+from reward_server.store import job_statements
 from reward_server.store.database import Database
-from reward_server.store.paging import select_page, to_page
 from reward_server.store.rows import (
     answer_of,
     failure_of,
@@ -29,10 +28,11 @@ from reward_server.store.rows import (
     to_outcome,
     to_placement,
 )
+from reward_server.store.solutions.paging import select_page, to_page
 from reward_server.store.values import (
     Accepted,
-    JobStanding,
     JobState,
+    JobStatus,
     KeptReward,
     Relative,
     SolutionDetail,
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Row
 
-    from reward_server.model import Box, Placement, PlacementKey, Submission, Verdict
-    from reward_server.store.paging import SolutionFilter
+    from reward_server.model import Box, MarkerPlacement, MarkerPlacementKey, Submission, Verdict
+    from reward_server.store.solutions.paging import SolutionFilter
     from reward_server.store.values import (
-        Claim,
         JobRow,
-        Order,
+        LeaseRequest,
+        NewJob,
         OutcomeFilter,
         Page,
         StoredAnswer,
@@ -68,9 +68,9 @@ class Store(Database):
 
     async def ping(self) -> None:
         """Ask the database for a sign of life."""
-        await self.rows(statements.PING)
+        await self.rows(job_statements.PING)
 
-    async def accept(self, order: Order, claim: Claim | None = None) -> Accepted:
+    async def accept(self, order: NewJob, claim: LeaseRequest | None = None) -> Accepted:
         """Make a durable job, or join the one that has this key; an errored one is run again.
 
         With a claim the job does not wait: it is lent to that worker at once.
@@ -78,13 +78,13 @@ class Store(Database):
         Raises:
             RequestError: `conflict` when the key belongs to another body.
         """
-        row = await self.row(statements.ACCEPT, order_parameters(order, claim))
+        row = await self.row(job_statements.ACCEPT, order_parameters(order, claim))
         if row is not None:
             return Accepted(row.id, is_new=True, state=JobState(row.state), attempt=row.attempt)
         key = storable_or_none(order.idempotency_key)
-        return _join(order, await self.one(statements.FIND_BY_KEY, {"key": key}))
+        return _join(order, await self.one(job_statements.FIND_BY_KEY, {"key": key}))
 
-    async def find(self, order: Order) -> Accepted | None:
+    async def find(self, order: NewJob) -> Accepted | None:
         """Return the job that has this key, unless it would have to be run again.
 
         Raises:
@@ -93,7 +93,7 @@ class Store(Database):
         if order.idempotency_key is None:
             return None
         key = storable(order.idempotency_key)
-        row = await self.row(statements.FIND_BY_KEY, {"key": key})
+        row = await self.row(job_statements.FIND_BY_KEY, {"key": key})
         joined = None if row is None else _join(order, row)
         runs_again = joined is None or (joined.state.has_ended and not joined.state.has_answer)
         return None if runs_again else joined
@@ -107,14 +107,14 @@ class Store(Database):
             InfrastructureError: `cancelled`, or `worker_lost` when the attempt is not current.
         """
         parameters = solution_parameters(verdict) | {"job_id": job_id, "attempt": attempt}
-        row = await self.row(statements.RECORD, parameters)
+        row = await self.row(job_statements.RECORD, parameters)
         if row is None:
             return await self._recorded(job_id)
         return answer_of(verdict, job_id, attempt, row.id, row.created_at)
 
     async def cancel(self, job_id: UUID) -> bool:
         """End a job that nobody wants any more; False when it has already ended."""
-        return await self.row(statements.CANCEL, {"job_id": job_id}) is not None
+        return await self.row(job_statements.CANCEL, {"job_id": job_id}) is not None
 
     async def cancel_steps(self, run_id: str, up_to_step: int, client: str) -> list[UUID]:
         """End what has not ended of a client's run up to a step, and return which jobs that were.
@@ -122,26 +122,26 @@ class Store(Database):
         Jobs without a step are left alone.
         """
         unwanted = {"run_id": storable(run_id), "up_to_step": up_to_step, "client": client}
-        return [row.id for row in await self.rows(statements.CANCEL_STEPS, unwanted)]
+        return [row.id for row in await self.rows(job_statements.CANCEL_STEPS, unwanted)]
 
     async def job(self, job_id: UUID) -> JobRow | None:
         """Return a job in its present state."""
-        row = await self.row(statements.JOB, {"job_id": job_id})
+        row = await self.row(job_statements.JOB, {"job_id": job_id})
         return None if row is None else to_job(row)
 
-    async def standing(self, job_id: UUID) -> JobStanding | None:
+    async def standing(self, job_id: UUID) -> JobStatus | None:
         """Return where a job is, without its texts."""
-        row = await self.row(statements.STANDING, {"job_id": job_id})
-        return None if row is None else JobStanding(JobState(row.state), failure_of(row))
+        row = await self.row(job_statements.STANDING, {"job_id": job_id})
+        return None if row is None else JobStatus(JobState(row.state), failure_of(row))
 
     async def answer(self, job_id: UUID) -> StoredAnswer | None:
         """Return the result of a job, once it has one."""
-        row = await self.row(statements.ANSWER, {"job_id": job_id})
+        row = await self.row(job_statements.ANSWER, {"job_id": job_id})
         return None if row is None else to_answer(row)
 
     async def answers(self, job_ids: Sequence[UUID]) -> dict[UUID, StoredAnswer]:
         """Return the results of these jobs, as far as they have one."""
-        rows = await self.rows(statements.ANSWERS, {"job_ids": list(job_ids)})
+        rows = await self.rows(job_statements.ANSWERS, {"job_ids": list(job_ids)})
         return {row.job_id: to_answer(row) for row in rows}
 
     async def twin(
@@ -156,26 +156,26 @@ class Store(Database):
             "sandbox_kind": box.kind,
             "sandbox_image": box.image,
         }
-        row = await self.row(statements.TWIN, parameters)
+        row = await self.row(job_statements.TWIN, parameters)
         return None if row is None else to_answer(row)
 
     async def known_solutions(self, solution_ids: Collection[UUID]) -> set[UUID]:
         """Return which of these solutions exist."""
-        rows = await self.rows(statements.KNOWN_SOLUTIONS, {"ids": list(solution_ids)})
+        rows = await self.rows(job_statements.KNOWN_SOLUTIONS, {"ids": list(solution_ids)})
         return {row.id for row in rows}
 
     async def solution(self, solution_id: UUID) -> SolutionDetail | None:
         """Return a solution with its lineage."""
-        row = await self.row(statements.SOLUTION, {"id": solution_id})
+        row = await self.row(job_statements.SOLUTION, {"id": solution_id})
         if row is None:
             return None
         depth = {"id": solution_id, "depth": _DEEPEST_LINEAGE}
         most = {"id": solution_id, "most": _MOST_CHILDREN}
         return SolutionDetail(
             answer=to_answer(row),
-            ancestors=_relatives(await self.rows(statements.ANCESTORS, depth)),
-            children=_relatives(await self.rows(statements.CHILDREN, most)),
-            rewards=_rewards(await self.rows(statements.REWARDS, {"id": solution_id})),
+            ancestors=_relatives(await self.rows(job_statements.ANCESTORS, depth)),
+            children=_relatives(await self.rows(job_statements.CHILDREN, most)),
+            rewards=_rewards(await self.rows(job_statements.REWARDS, {"id": solution_id})),
         )
 
     async def solutions(self, wanted: SolutionFilter) -> Page:
@@ -188,7 +188,7 @@ class Store(Database):
 
     async def count_outcomes(self, wanted: OutcomeFilter) -> int:
         """Return how many solutions there are to rescore."""
-        row = await self.one(statements.COUNT_OUTCOMES, outcome_parameters(wanted))
+        row = await self.one(job_statements.COUNT_OUTCOMES, outcome_parameters(wanted))
         return int(row.number)
 
     async def outcomes(
@@ -200,23 +200,23 @@ class Store(Database):
             "after_time": None if after is None else after.created_at,
             "most": most,
         }
-        return tuple(map(to_outcome, await self.rows(statements.OUTCOMES, parameters)))
+        return tuple(map(to_outcome, await self.rows(job_statements.OUTCOMES, parameters)))
 
     async def keep_rewards(self, scheme: str, version: int, values: Mapping[UUID, float]) -> None:
         """Keep what solutions earn under another scheme, all of them or none."""
         parameters = {"scheme": scheme, "scheme_version": version}
         listed = {"solution_ids": list(values), "values": list(values.values())}
-        await self.rows(statements.KEEP_REWARDS, parameters | listed)
+        await self.rows(job_statements.KEEP_REWARDS, parameters | listed)
 
-    async def placement(self, key: PlacementKey) -> Placement | None:
+    async def placement(self, key: MarkerPlacementKey) -> MarkerPlacement | None:
         """Return what a language model said of a program before."""
-        row = await self.row(statements.PLACEMENT, asdict(key))
+        row = await self.row(job_statements.PLACEMENT, asdict(key))
         return None if row is None else to_placement(row)
 
-    async def keep_placement(self, key: PlacementKey, placement: Placement) -> None:
+    async def keep_placement(self, key: MarkerPlacementKey, placement: MarkerPlacement) -> None:
         """Keep what a language model said of a program; what is there already stays."""
         parameters = placement_parameters(placement) | asdict(key)
-        await self.row(statements.KEEP_PLACEMENT, parameters)
+        await self.row(job_statements.KEEP_PLACEMENT, parameters)
 
     async def _recorded(self, job_id: UUID) -> StoredAnswer:
         answer = await self.answer(job_id)
@@ -229,7 +229,7 @@ class Store(Database):
         raise InfrastructureError(ErrorKind.WORKER_LOST, message)
 
 
-def _join(order: Order, existing: Row[Any]) -> Accepted:
+def _join(order: NewJob, existing: Row[Any]) -> Accepted:
     if existing.body_digest != order.body_digest:
         message = "this idempotency key was used with another request"
         raise RequestError(ErrorKind.CONFLICT, message)

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from reward_server.model import ErrorKind, Submission
-    from reward_server.store.values import Claim, Claimed
+    from reward_server.store.values import LeasedJob, LeaseRequest
 
 
 class Queue(Database):
     """The jobs of one database that have not ended."""
 
-    async def claim(self, claim: Claim, most: int, task_ids: Iterable[str]) -> list[Claimed]:
+    async def claim(
+        self, claim: LeaseRequest, most: int, task_ids: Iterable[str]
+    ) -> list[LeasedJob]:
         """Borrow up to so many jobs of these tasks: urgent ones first, runs in turn."""
         parameters = {
             "worker": claim.worker,
@@ -44,7 +46,7 @@ class Queue(Database):
         rows = await self.rows(statements.SUBMISSIONS, {"job_ids": list(job_ids)})
         return [to_submission(row) for row in rows]
 
-    async def hold(self, claim: Claim, job_ids: Collection[UUID]) -> dict[UUID, int]:
+    async def hold(self, claim: LeaseRequest, job_ids: Collection[UUID]) -> dict[UUID, int]:
         """Extend the leases of these jobs and return those that are still the worker's."""
         parameters = {
             "worker": claim.worker,

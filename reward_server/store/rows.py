@@ -17,20 +17,20 @@ from reward_server.model import (
     Grade,
     Instrumentation,
     Marker,
+    MarkerPlacement,
     Milestone,
-    Placement,
     PromptKind,
     Submission,
     Timings,
 )
-from reward_server.store.families import family_of
+from reward_server.store.solutions.model_families import family_of
 from reward_server.store.values import (
-    Claimed,
     JobRow,
     JobState,
-    SolutionSummary,
+    LeasedJob,
     StoredAnswer,
     StoredOutcome,
+    StoredSummary,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
 
     from reward_server.model import Verdict
-    from reward_server.store.values import Claim, Order, OutcomeFilter
+    from reward_server.store.values import LeaseRequest, NewJob, OutcomeFilter
 
 _VERSION = importlib.metadata.version("reward-server")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -74,7 +74,7 @@ def parse_parent_id(parent_id: str | None) -> UUID | None:
         raise RequestError(ErrorKind.INVALID_REQUEST, message) from None
 
 
-def order_parameters(order: Order, claim: Claim | None = None) -> dict[str, Any]:
+def order_parameters(order: NewJob, claim: LeaseRequest | None = None) -> dict[str, Any]:
     """Return the columns of a new row of `jobs`."""
     return _submission_parameters(order.submission) | {
         "idempotency_key": storable_or_none(order.idempotency_key),
@@ -175,9 +175,9 @@ def to_submission(row: Row[Any]) -> Submission:
     )
 
 
-def to_claimed(row: Row[Any]) -> Claimed:
+def to_claimed(row: Row[Any]) -> LeasedJob:
     """Read a job that was just lent to a worker."""
-    return Claimed(
+    return LeasedJob(
         job_id=row.id,
         attempt=row.attempt,
         submission=to_submission(row),
@@ -229,9 +229,9 @@ def _common(row: Row[Any]) -> dict[str, Any]:
     }
 
 
-def to_summary(row: Row[Any]) -> SolutionSummary:
+def to_summary(row: Row[Any]) -> StoredSummary:
     """Read the columns of `solutions` that a list shows."""
-    return SolutionSummary(**_common(row), error_kind=row.error_kind)
+    return StoredSummary(**_common(row), error_kind=row.error_kind)
 
 
 def to_answer(row: Row[Any]) -> StoredAnswer:
@@ -351,15 +351,15 @@ def _instrumentation(row: Row[Any]) -> Instrumentation:
     )
 
 
-def placement_parameters(placement: Placement) -> dict[str, Any]:
+def placement_parameters(placement: MarkerPlacement) -> dict[str, Any]:
     """Return the columns of `placements` that are not its key."""
     places = [(m.line, m.column, m.milestone.value) for m in placement.markers]
     return {"places": list(chain.from_iterable(places)), "reason": placement.reason}
 
 
-def to_placement(row: Row[Any]) -> Placement:
+def to_placement(row: Row[Any]) -> MarkerPlacement:
     """Read a row of `placements`."""
     numbers = iter(row.places)
     triples = zip(numbers, numbers, numbers, strict=True)
     markers = tuple(Marker(line, column, Milestone(m)) for line, column, m in triples)
-    return Placement(markers, row.reason)
+    return MarkerPlacement(markers, row.reason)

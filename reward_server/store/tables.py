@@ -41,7 +41,7 @@ from sqlalchemy import (
     text,
 )
 
-from reward_server.store.search import WORDS
+from reward_server.store.solutions.search import WORDS
 
 metadata = MetaData(
     naming_convention={

@@ -57,7 +57,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class JobStanding:
+class JobStatus:
     """Where a job is; `error` is set when it is `errored`."""
 
     state: JobState
@@ -65,7 +65,7 @@ class JobStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class NewJob:
     """What is to be done, for whom, and how long it may take once it has begun."""
 
     submission: Submission
@@ -77,7 +77,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class LeaseRequest:
     """A worker that borrows jobs, and for how long at a time."""
 
     worker: UUID
@@ -85,7 +85,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class LeasedJob:
     """A job that is lent to a worker: what it has waited, and what is left of its time."""
 
     job_id: UUID
@@ -185,7 +185,7 @@ class StoredAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class SolutionSummary:
+class StoredSummary:
     """A solution as a line of a list: without its texts."""
 
     solution_id: UUID
@@ -269,5 +269,5 @@ class SolutionDetail:
 class Page:
     """One page of a list; `next_cursor` is None on the last one."""
 
-    solutions: tuple[SolutionSummary, ...]
+    solutions: tuple[StoredSummary, ...]
     next_cursor: str | None

@@ -18,7 +18,7 @@ from reward_server.reward.base import Scale
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reward_server.tasks.leaderboards import Board, Standing
+    from reward_server.tasks.leaderboards import Board, LeaderboardStanding
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -150,7 +150,7 @@ class Task:
             ranking=self.board,
         )
 
-    def standing(self, score: float | None) -> Standing | None:
+    def standing(self, score: float | None) -> LeaderboardStanding | None:
         """Return where a score would have stood; only the original data can win a medal."""
         if score is None or self.board is None:
             return None

@@ -34,7 +34,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Grader:
+class CompetitionGrader:
     """What the metric is called, and the function that computes it as `module:function`."""
 
     name: str
@@ -48,7 +48,7 @@ class Competition:
     id: str
     name: str
     dataset: Dataset
-    grader: Grader
+    grader: CompetitionGrader
 
     def controls(self, answers: Path) -> tuple[Path, ...]:
         """Return submissions that a grader in order accepts: the sample and the gold one.

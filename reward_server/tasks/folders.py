@@ -19,7 +19,7 @@ from reward_server.tasks.installed import installed_folders
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-BUILT_IN = Path(__file__).parent
+BUILT_IN = Path(__file__).parent / "catalog"
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _CARDS = TypeAdapter(Card)
 

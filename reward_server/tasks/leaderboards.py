@@ -32,7 +32,7 @@ _MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LeaderboardStanding:
     """A score's place among the teams; not `exact` where the place is interpolated.
 
     `percentile` is the share of teams whose score is strictly worse, from 0 to 1.
@@ -81,9 +81,9 @@ class Board(ABC):
                 return name
         return None
 
-    def standing(self, score: float, *, wins_medals: bool) -> Standing:
+    def standing(self, score: float, *, wins_medals: bool) -> LeaderboardStanding:
         """Return the place of a score."""
-        return Standing(
+        return LeaderboardStanding(
             medal=self.medal(score) if wins_medals else None,
             position=self.position(score),
             teams=self.thresholds.teams,

@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from reward_server.errors import SetupError
 from reward_server.tasks.base import Source, TwinSize  # noqa: TC001 -- as above
-from reward_server.tasks.durable import write_durably
+from reward_server.tasks.preparation.durable_files import write_durably
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from reward_server.tasks.leaderboards import Board, Standing
+    from reward_server.tasks.leaderboards import Board, LeaderboardStanding
     from reward_server.tasks.mlebench import Competitions
 
 _Version = tuple[int, int, int] | None
@@ -111,7 +111,9 @@ class Registry:
             return self.get(task_id).board
         return find_board(self._cards[task_id], self._board_files(task_id))
 
-    def standing(self, task_id: str, data_digest: str, score: float | None) -> Standing | None:
+    def standing(
+        self, task_id: str, data_digest: str, score: float | None
+    ) -> LeaderboardStanding | None:
         """Return where a score on this data would have stood; none if the data is not ours."""
         try:
             task = self.get(task_id)

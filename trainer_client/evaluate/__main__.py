@@ -15,11 +15,18 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import Progress
 
-from trainer_client.async_client import AsyncRewardClient
-from trainer_client.errors import RewardServerError
-from trainer_client.evaluate.drawing import Endpoint, Sampling
+from trainer_client.client.asynchronous import AsyncRewardClient
+from trainer_client.client.errors import RewardServerError
+from trainer_client.evaluate.endpoint import ModelEndpoint, Sampling
 from trainer_client.evaluate.evaluation import Evaluation, learn, unfinished
-from trainer_client.evaluate.folder import Run, check_facts, held, read_run, settle, write_run
+from trainer_client.evaluate.folder import (
+    EvaluationRun,
+    check_facts,
+    held,
+    read_run,
+    settle,
+    write_run,
+)
 from trainer_client.evaluate.options import read_options
 from trainer_client.evaluate.plan import EvaluationError, UsageError
 from trainer_client.evaluate.report import make_report
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from trainer_client.evaluate.evaluation import Lost
-    from trainer_client.evaluate.plan import Means, Plan
+    from trainer_client.evaluate.plan import EvaluationPlan, Means
 
 DONE, FAILED, WRONG, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 130
 _PACKAGE = "reward-server"
@@ -56,7 +63,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _evaluate(plan: Plan, means: Means) -> int:
+def _evaluate(plan: EvaluationPlan, means: Means) -> int:
     earlier = read_run(means.out)
     plan = settle(plan, earlier)
     with contextlib.closing(Ledger(means.out, keeps_text=means.keeps_text)) as ledger:
@@ -70,12 +77,14 @@ def _evaluate(plan: Plan, means: Means) -> int:
         return _report(run, ledger, lost, means)
 
 
-async def _walk(plan: Plan, earlier: Run | None, means: Means, ledger: Ledger) -> tuple[Run, Lost]:
+async def _walk(
+    plan: EvaluationPlan, earlier: EvaluationRun | None, means: Means, ledger: Ledger
+) -> tuple[EvaluationRun, Lost]:
     _cancel_on_signals()
     sampling = Sampling(plan.model, plan.temperature, plan.top_p, plan.max_tokens)
     async with (
         AsyncRewardClient(means.server, means.server_key) as rewards,
-        Endpoint(
+        ModelEndpoint(
             means.endpoint,
             sampling,
             means.endpoint_key,
@@ -92,7 +101,9 @@ async def _walk(plan: Plan, earlier: Run | None, means: Means, ledger: Ledger) -
     return run, evaluation.lost
 
 
-async def _begin(plan: Plan, earlier: Run | None, means: Means, rewards: AsyncRewardClient) -> Run:
+async def _begin(
+    plan: EvaluationPlan, earlier: EvaluationRun | None, means: Means, rewards: AsyncRewardClient
+) -> EvaluationRun:
     """Return what the folder is about, written down before there is a sample."""
     if not await rewards.ready():
         message = f"the reward server at {means.server} is not ready"
@@ -107,12 +118,12 @@ async def _begin(plan: Plan, earlier: Run | None, means: Means, rewards: AsyncRe
         "client": importlib.metadata.version(_PACKAGE),
         "python": platform.python_version(),
     }
-    run = Run(plan, facts, versions)
+    run = EvaluationRun(plan, facts, versions)
     write_run(means.out, run)
     return run
 
 
-def _report(run: Run, ledger: Ledger, lost: Lost, means: Means) -> int:
+def _report(run: EvaluationRun, ledger: Ledger, lost: Lost, means: Means) -> int:
     report = make_report(run, ledger, lost)
     text = json.dumps(report, indent=2, allow_nan=False) + "\n"
     (means.out / "report.json").write_text(text)

@@ -10,21 +10,21 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from trainer_client.errors import RequestRefusedError, SampleLostError
-from trainer_client.evaluate.drawing import NotDrawnError
-from trainer_client.evaluate.folder import Facts
+from trainer_client.client.errors import RequestRefusedError, SampleLostError
+from trainer_client.evaluate.endpoint import NotGeneratedError
+from trainer_client.evaluate.folder import DataFacts
 from trainer_client.evaluate.plan import EvaluationError
-from trainer_client.evaluate.samples import Sample
+from trainer_client.evaluate.samples import SampleRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from trainer_client.answers import Answer
-    from trainer_client.async_client import AsyncRewardClient
-    from trainer_client.evaluate.drawing import Endpoint
+    from trainer_client.client.answers import Answer
+    from trainer_client.client.asynchronous import AsyncRewardClient
+    from trainer_client.evaluate.endpoint import ModelEndpoint
     from trainer_client.evaluate.folder import Messages
-    from trainer_client.evaluate.plan import Plan, Slot
-    from trainer_client.evaluate.samples import Drawn, Ledger
+    from trainer_client.evaluate.plan import EvaluationPlan, SampleSlot
+    from trainer_client.evaluate.samples import GeneratedSample, Ledger
 
     Lost = Counter[tuple[str, str]]
     """How many samples of a task were lost, and why."""
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _GONE = "the server no longer has the solution"
 
 
-async def learn(plan: Plan, rewards: AsyncRewardClient) -> dict[str, Facts]:
+async def learn(plan: EvaluationPlan, rewards: AsyncRewardClient) -> dict[str, DataFacts]:
     """Ask the server about the tasks of a plan, and for their prompts from scratch.
 
     Raises:
@@ -41,7 +41,7 @@ async def learn(plan: Plan, rewards: AsyncRewardClient) -> dict[str, Facts]:
     return {task_id: await _learn_one(plan, task_id, rewards) for task_id in plan.tasks}
 
 
-async def _learn_one(plan: Plan, task_id: str, rewards: AsyncRewardClient) -> Facts:
+async def _learn_one(plan: EvaluationPlan, task_id: str, rewards: AsyncRewardClient) -> DataFacts:
     try:
         task = await rewards.get(f"/v1/tasks/{task_id}")
         prompts = await rewards.prompts(
@@ -52,10 +52,10 @@ async def _learn_one(plan: Plan, task_id: str, rewards: AsyncRewardClient) -> Fa
         raise EvaluationError(message) from error
     messages = prompts["prompts"][0]["messages"]
     names = ("higher_is_better", "metric", "data_digest", "source")
-    return Facts(**{name: task[name] for name in names}, messages=messages)
+    return DataFacts(**{name: task[name] for name in names}, messages=messages)
 
 
-def unfinished(plan: Plan, ledger: Ledger) -> Iterator[Slot]:
+def unfinished(plan: EvaluationPlan, ledger: Ledger) -> Iterator[SampleSlot]:
     """Yield the samples from scratch that something is left to do about."""
     for slot in plan.slots():
         sample = ledger.samples.get(slot)
@@ -69,10 +69,10 @@ class Evaluation:
 
     def __init__(  # noqa: PLR0913 - the plan, its record, and who does it
         self,
-        plan: Plan,
-        tasks: Mapping[str, Facts],
+        plan: EvaluationPlan,
+        tasks: Mapping[str, DataFacts],
         ledger: Ledger,
-        endpoint: Endpoint,
+        endpoint: ModelEndpoint,
         rewards: AsyncRewardClient,
         *,
         score_seconds: float,
@@ -99,15 +99,15 @@ class Evaluation:
         except ExceptionGroup as several:
             raise _plain(several.exceptions[0]) from several
 
-    async def _work(self, todo: Iterator[Slot], tell: Callable[[], None]) -> None:
+    async def _work(self, todo: Iterator[SampleSlot], tell: Callable[[], None]) -> None:
         for slot in todo:
             try:
                 await self._walk(slot)
-            except (SampleLostError, NotDrawnError) as error:
+            except (SampleLostError, NotGeneratedError) as error:
                 self.lost[slot.task_id, str(error)] += 1
             tell()
 
-    async def _walk(self, slot: Slot) -> None:
+    async def _walk(self, slot: SampleSlot) -> None:
         sample = self._ledger.samples.get(slot)
         if sample is None:
             sample = await self._sample(slot, self._tasks[slot.task_id].messages)
@@ -115,7 +115,7 @@ class Evaluation:
         if self._plan.improve and sample.valid and not self._ledger.is_finished(child):
             await self._improve(child, sample.solution_id)
 
-    async def _improve(self, slot: Slot, parent_id: str) -> None:
+    async def _improve(self, slot: SampleSlot, parent_id: str) -> None:
         try:
             reply = await self._rewards.prompts(
                 slot.task_id,
@@ -134,18 +134,22 @@ class Evaluation:
         else:
             self._ledger.note_skipped(slot, prompt["fallback"])
 
-    async def _sample(self, slot: Slot, messages: Messages, parent_id: str | None = None) -> Sample:
+    async def _sample(
+        self, slot: SampleSlot, messages: Messages, parent_id: str | None = None
+    ) -> SampleRecord:
         drawn = self._ledger.drawn.get(slot)
         if drawn is None:
             drawn = await self._endpoint.draw(messages, slot.sampling_seed())
             self._ledger.note_drawn(slot, drawn)
         answer = await self._score(slot, drawn, parent_id)
         self._check(answer)
-        sample = Sample.of(slot, drawn, answer, parent_id)
+        sample = SampleRecord.of(slot, drawn, answer, parent_id)
         self._ledger.note(slot, sample)
         return sample
 
-    async def _score(self, slot: Slot, drawn: Drawn, parent_id: str | None) -> Answer:
+    async def _score(
+        self, slot: SampleSlot, drawn: GeneratedSample, parent_id: str | None
+    ) -> Answer:
         return await self._rewards.score(
             slot.task_id,
             deadline_seconds=self._score_seconds,

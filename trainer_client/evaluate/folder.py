@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from trainer_client.evaluate.plan import Plan, UsageError
+from trainer_client.evaluate.plan import EvaluationPlan, UsageError
 from trainer_client.evaluate.samples import SAMPLES
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Messages = list[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class DataFacts:
     """What the server says of a task; `messages` is the prompt of all samples from scratch."""
 
     higher_is_better: bool
@@ -33,11 +33,11 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class EvaluationRun:
     """What a folder is about; `versions` is for the reader."""
 
-    plan: Plan
-    tasks: Mapping[str, Facts]
+    plan: EvaluationPlan
+    tasks: Mapping[str, DataFacts]
     versions: Mapping[str, str]
 
 
@@ -63,7 +63,7 @@ def held(folder: Path) -> Iterator[None]:
         yield
 
 
-def read_run(folder: Path) -> Run | None:
+def read_run(folder: Path) -> EvaluationRun | None:
     """Return what a folder is about, nothing if it is new.
 
     Raises:
@@ -71,9 +71,9 @@ def read_run(folder: Path) -> Run | None:
     """
     try:
         content = json.loads((folder / RUN).read_text())
-        plan = Plan(**content["plan"] | {"tasks": tuple(content["plan"]["tasks"])})
-        tasks = {name: Facts(**facts) for name, facts in content["tasks"].items()}
-        return Run(plan, tasks, content["versions"])
+        plan = EvaluationPlan(**content["plan"] | {"tasks": tuple(content["plan"]["tasks"])})
+        tasks = {name: DataFacts(**facts) for name, facts in content["tasks"].items()}
+        return EvaluationRun(plan, tasks, content["versions"])
     except FileNotFoundError:
         if (folder / SAMPLES).exists():
             message = f"{folder} has samples but no {RUN}: whose they are is not known"
@@ -84,7 +84,7 @@ def read_run(folder: Path) -> Run | None:
         raise UsageError(message) from None
 
 
-def write_run(folder: Path, run: Run) -> None:
+def write_run(folder: Path, run: EvaluationRun) -> None:
     """Write down what a folder is about, whole or not at all."""
     draft = folder / f"{RUN}.draft"
     with draft.open("w") as file:
@@ -94,7 +94,7 @@ def write_run(folder: Path, run: Run) -> None:
     draft.rename(folder / RUN)
 
 
-def settle(plan: Plan, earlier: Run | None) -> Plan:
+def settle(plan: EvaluationPlan, earlier: EvaluationRun | None) -> EvaluationPlan:
     """Return the plan with the name of its run, which a new one gets by lot.
 
     Raises:
@@ -110,7 +110,7 @@ def settle(plan: Plan, earlier: Run | None) -> Plan:
     return named
 
 
-def check_facts(earlier: Run, now: Mapping[str, Facts]) -> None:
+def check_facts(earlier: EvaluationRun, now: Mapping[str, DataFacts]) -> None:
     """See to it that scores on different data never mix.
 
     Raises:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import httpx
 
-from trainer_client.evaluate.plan import Means, Plan, UsageError
-from trainer_client.options import HERE, check_url
+from trainer_client.client.options import HERE, check_url
+from trainer_client.evaluate.plan import EvaluationPlan, Means, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-def read_options(words: Sequence[str]) -> tuple[Plan, Means]:
+def read_options(words: Sequence[str]) -> tuple[EvaluationPlan, Means]:
     """Return what is to be evaluated, and how.
 
     Raises:
@@ -47,9 +47,9 @@ def read_options(words: Sequence[str]) -> tuple[Plan, Means]:
     return _plan(given), _means(given)
 
 
-def _plan(given: argparse.Namespace) -> Plan:
+def _plan(given: argparse.Namespace) -> EvaluationPlan:
     has_tokens = given.tokenizer is not None
-    return Plan(
+    return EvaluationPlan(
         model=given.model,
         tasks=tuple(dict.fromkeys(given.task)),
         samples=given.samples,

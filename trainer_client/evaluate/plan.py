@@ -23,7 +23,7 @@ class UsageError(EvaluationError):
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class SampleSlot:
     """The place of one sample."""
 
     task_id: str
@@ -31,9 +31,9 @@ class Slot:
     kind: Kind
     index: int
 
-    def improving(self) -> Slot:
+    def improving(self) -> SampleSlot:
         """Return the place of the sample that improves on this one."""
-        return Slot(self.task_id, self.seed, "improve", self.index)
+        return SampleSlot(self.task_id, self.seed, "improve", self.index)
 
     def sampling_seed(self) -> int:
         """Return the seed that the endpoint gets: another for every place, always the same."""
@@ -42,7 +42,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EvaluationPlan:
     """All that the figures depend on; a folder holds the samples of one plan."""
 
     model: str
@@ -59,12 +59,12 @@ class Plan:
     improve: bool
     run_id: str | None
 
-    def slots(self) -> Iterator[Slot]:
+    def slots(self) -> Iterator[SampleSlot]:
         """Yield the places of all samples from scratch."""
         for task_id in self.tasks:
             for seed in range(self.seeds):
                 for index in range(self.samples):
-                    yield Slot(task_id, seed, "scratch", index)
+                    yield SampleSlot(task_id, seed, "scratch", index)
 
     def budget(self) -> dict[str, object]:
         """Return how long a prompt may be, as the server wants to know it."""
@@ -76,7 +76,7 @@ class Plan:
         """Return the server's name for the samples of a seed."""
         return f"{self.run_id}/{seed}"
 
-    def key_of(self, slot: Slot) -> str:
+    def key_of(self, slot: SampleSlot) -> str:
         """Return the key under which a sample is scored, so that it is scored once."""
         return f"{self.run_id}/{slot.task_id}/{slot.seed}/{slot.kind}/{slot.index}"
 

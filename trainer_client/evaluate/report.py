@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from trainer_client.evaluate.evaluation import unfinished
 from trainer_client.evaluate.paper import published
-from trainer_client.evaluate.plan import KINDS, Slot
+from trainer_client.evaluate.plan import KINDS, SampleSlot
 from trainer_client.evaluate.statistics import better, estimates, numbers, rank
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trainer_client.evaluate.evaluation import Lost
-    from trainer_client.evaluate.folder import Facts, Run
-    from trainer_client.evaluate.plan import Kind, Plan
+    from trainer_client.evaluate.folder import DataFacts, EvaluationRun
+    from trainer_client.evaluate.plan import EvaluationPlan, Kind
     from trainer_client.evaluate.samples import Ledger
     from trainer_client.evaluate.statistics import Numbers, Scored
 
@@ -27,7 +27,7 @@ UNKNOWN = "a task that the paper does not have"
 FEWER = "{samples} samples: the paper's best are among 128"
 
 
-def make_report(run: Run, ledger: Ledger, lost: Lost) -> Report:
+def make_report(run: EvaluationRun, ledger: Ledger, lost: Lost) -> Report:
     """Sum up all samples there are, whether or not some are missing."""
     missing = Counter(slot.task_id for slot in unfinished(run.plan, ledger))
     return {
@@ -44,7 +44,7 @@ def make_report(run: Run, ledger: Ledger, lost: Lost) -> Report:
     }
 
 
-def _task(plan: Plan, task_id: str, facts: Facts, ledger: Ledger) -> Report:
+def _task(plan: EvaluationPlan, task_id: str, facts: DataFacts, ledger: Ledger) -> Report:
     by_seed = [_seed(plan, task_id, seed, facts, ledger) for seed in range(plan.seeds)]
     over_seeds = {part: estimates(one[part] for one in by_seed) for part in by_seed[0]}
     headline = over_seeds[BOTH if plan.improve else "scratch"]["best_score"]
@@ -63,7 +63,9 @@ def _task(plan: Plan, task_id: str, facts: Facts, ledger: Ledger) -> Report:
     } | _comparison(plan, task_id, facts, None if headline is None else headline.mean)
 
 
-def _seed(plan: Plan, task_id: str, seed: int, facts: Facts, ledger: Ledger) -> dict[str, Numbers]:
+def _seed(
+    plan: EvaluationPlan, task_id: str, seed: int, facts: DataFacts, ledger: Ledger
+) -> dict[str, Numbers]:
     """Return the figures of a seed: from scratch, improving, and the better of each two."""
     higher = facts.higher_is_better
     places = {kind: _places(plan, task_id, seed, kind) for kind in KINDS}
@@ -85,11 +87,11 @@ def _seed(plan: Plan, task_id: str, seed: int, facts: Facts, ledger: Ledger) -> 
     }
 
 
-def _places(plan: Plan, task_id: str, seed: int, kind: Kind) -> list[Slot]:
-    return [Slot(task_id, seed, kind, index) for index in range(plan.samples)]
+def _places(plan: EvaluationPlan, task_id: str, seed: int, kind: Kind) -> list[SampleSlot]:
+    return [SampleSlot(task_id, seed, kind, index) for index in range(plan.samples)]
 
 
-def _comparison(plan: Plan, task_id: str, facts: Facts, ours: float | None) -> Report:
+def _comparison(plan: EvaluationPlan, task_id: str, facts: DataFacts, ours: float | None) -> Report:
     """Return the paper's figures, our rank among them where there is one, and what to mind."""
     others = published(task_id)
     is_twin = facts.source == "twin"

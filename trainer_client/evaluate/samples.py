@@ -13,21 +13,21 @@ import os
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from trainer_client.evaluate.plan import Kind, Slot, UsageError
+from trainer_client.evaluate.plan import Kind, SampleSlot, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from io import FileIO
     from pathlib import Path
 
-    from trainer_client.answers import Answer
+    from trainer_client.client.answers import Answer
 
 SAMPLES = "samples.jsonl"
 DRAWN = "drawn.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class GeneratedSample:
     """What the model wrote, and how much of it."""
 
     completion: str
@@ -37,7 +37,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampleRecord:
     """A finished sample; `completion` is missing if texts are not kept."""
 
     task_id: str
@@ -60,7 +60,9 @@ class Sample:
     completion: str | None
 
     @classmethod
-    def of(cls, slot: Slot, drawn: Drawn, answer: Answer, parent_id: str | None) -> Self:
+    def of(
+        cls, slot: SampleSlot, drawn: GeneratedSample, answer: Answer, parent_id: str | None
+    ) -> Self:
         """Return what a completion and its answer make."""
         return cls(
             **asdict(slot),
@@ -87,32 +89,32 @@ class Ledger:
     """
 
     def __init__(self, folder: Path, *, keeps_text: bool) -> None:
-        self.samples: dict[Slot, Sample] = {}
-        self.skipped: dict[Slot, str] = {}
-        self.drawn: dict[Slot, Drawn] = {}
+        self.samples: dict[SampleSlot, SampleRecord] = {}
+        self.skipped: dict[SampleSlot, str] = {}
+        self.drawn: dict[SampleSlot, GeneratedSample] = {}
         self._keeps_text = keeps_text
         self._sample_lines = _Lines(folder / SAMPLES)
         self._drawn_lines = _Lines(folder / DRAWN)
         self._sample_lines.read(self._take_in)
         self._drawn_lines.read(self._take_in_drawn)
 
-    def is_finished(self, slot: Slot) -> bool:
+    def is_finished(self, slot: SampleSlot) -> bool:
         """Tell whether there is nothing left to do about a sample."""
         return slot in self.samples or slot in self.skipped
 
-    def note_drawn(self, slot: Slot, drawn: Drawn) -> None:
+    def note_drawn(self, slot: SampleSlot, drawn: GeneratedSample) -> None:
         """Keep what a model wrote until it is scored."""
         self._drawn_lines.add(asdict(slot) | asdict(drawn))
         self.drawn[slot] = drawn
 
-    def note(self, slot: Slot, sample: Sample) -> None:
+    def note(self, slot: SampleSlot, sample: SampleRecord) -> None:
         """Keep a finished sample."""
         kept = sample if self._keeps_text else replace(sample, completion=None)
         self._sample_lines.add(asdict(kept))
         self.samples[slot] = kept
         self.drawn.pop(slot, None)
 
-    def note_skipped(self, slot: Slot, reason: str) -> None:
+    def note_skipped(self, slot: SampleSlot, reason: str) -> None:
         """Keep that a solution cannot be improved on."""
         self._sample_lines.add(asdict(slot) | {"skipped": reason})
         self.skipped[slot] = reason
@@ -129,12 +131,12 @@ class Ledger:
         if "skipped" in line:
             self.skipped[slot] = line["skipped"]
         else:
-            self.samples[slot] = Sample(**_fields(line, Sample))
+            self.samples[slot] = SampleRecord(**_fields(line, SampleRecord))
 
     def _take_in_drawn(self, line: dict[str, Any]) -> None:
         slot = _slot(line)
         if not self.is_finished(slot):
-            self.drawn[slot] = Drawn(**_fields(line, Drawn))
+            self.drawn[slot] = GeneratedSample(**_fields(line, GeneratedSample))
 
 
 class _Lines:
@@ -174,9 +176,9 @@ class _Lines:
             self._file.close()
 
 
-def _slot(line: dict[str, Any]) -> Slot:
-    return Slot(line["task_id"], line["seed"], line["kind"], line["index"])
+def _slot(line: dict[str, Any]) -> SampleSlot:
+    return SampleSlot(line["task_id"], line["seed"], line["kind"], line["index"])
 
 
-def _fields(line: dict[str, Any], kind: type[Drawn | Sample]) -> dict[str, Any]:
+def _fields(line: dict[str, Any], kind: type[GeneratedSample | SampleRecord]) -> dict[str, Any]:
     return {one.name: line[one.name] for one in fields(kind)}

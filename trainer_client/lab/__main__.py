@@ -16,17 +16,17 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from trainer_client.lab.experiments import ARMS, EXPERIMENTS, terms_of
+from trainer_client.lab.program_space import TASK
 from trainer_client.lab.records import Book, record
 from trainer_client.lab.report import draw
-from trainer_client.lab.serving import beside_python, serving
-from trainer_client.lab.space import TASK
+from trainer_client.lab.server import beside_python, serving
 from trainer_client.lab.training import Training
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trainer_client.lab.experiments import Arm
-    from trainer_client.lab.training import Step
+    from trainer_client.lab.training import LabStep
 
 _FINAL_SAMPLES = 64
 _PRELOAD = (
@@ -121,7 +121,7 @@ def _run_id(arm: Arm, seed: int) -> str:
     return f"lab/{name}/{seed}/{uuid.uuid4().hex[:8]}"
 
 
-def _show(step: Step) -> str:
+def _show(step: LabStep) -> str:
     best = "" if step.best_score is None else f" best {step.best_score:.3f}"
     return f"valid {step.valid:4.0%} {step.mean_duration:5.1f} s{best}"
 

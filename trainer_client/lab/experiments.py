@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trainer_client.lab.training import Terms
+from trainer_client.lab.training import LabConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ExperimentClaim:
     """What should be higher, or lower, with the part than without it."""
 
     text: str
@@ -50,7 +50,7 @@ class Experiment:
     pictures: tuple[str, ...]
     paper: str
     setting: str
-    claims: tuple[Claim, ...]
+    claims: tuple[ExperimentClaim, ...]
     remark: Callable[[Sequence[Record], Sequence[Record]], str] = lambda *_: ""
 
 
@@ -96,17 +96,17 @@ EXPERIMENTS = (
         "still tends to fall (figures 2 and 8).",
         "Neither arm improves on previous solutions, so that nothing but the policy remembers.",
         (
-            Claim(
+            ExperimentClaim(
                 "execution time at the end of training",
                 lambda run: run.late("mean_duration", _LATE_STEPS),
                 unit=" s",
             ),
-            Claim(
+            ExperimentClaim(
                 "share of slow, better families at the end",
                 lambda run: run.late("slow", _LATE_STEPS),
             ),
-            Claim("mean score of final programs", lambda run: run.written("mean_score")),
-            Claim("best score of final programs", lambda run: run.written("best")),
+            ExperimentClaim("mean score of final programs", lambda run: run.written("mean_score")),
+            ExperimentClaim("best score of final programs", lambda run: run.written("best")),
         ),
         _course_of_time,
     ),
@@ -121,14 +121,18 @@ EXPERIMENTS = (
         "Both arms start where one program in a thousand is valid, wait for all programs of a step "
         "(m = 1), and do not improve on previous solutions.",
         (
-            Claim("mean score over all steps", lambda run: run.late("mean_score", len(run.steps))),
-            Claim("mean score at the end", lambda run: run.late("mean_score", _LATE_STEPS)),
-            Claim(
+            ExperimentClaim(
+                "mean score over all steps", lambda run: run.late("mean_score", len(run.steps))
+            ),
+            ExperimentClaim(
+                "mean score at the end", lambda run: run.late("mean_score", _LATE_STEPS)
+            ),
+            ExperimentClaim(
                 "steps until 90 % are valid (never: one more than all)",
                 lambda run: run.steps_until("valid", _GOOD),
                 is_higher=False,
             ),
-            Claim("valid final programs", lambda run: run.written("valid")),
+            ExperimentClaim("valid final programs", lambda run: run.written("valid")),
         ),
         _runs_that_learn,
     ),
@@ -141,9 +145,11 @@ EXPERIMENTS = (
         "With it the final best is higher on 10 of 12 tasks, by 8 % on average (table 4).",
         "With it half of the prompts ask to improve on one of the run's best eight programs.",
         (
-            Claim("best score of final programs", lambda run: run.best),
-            Claim("best score seen in training", lambda run: run.series("best_so_far")[-1]),
-            Claim(
+            ExperimentClaim("best score of final programs", lambda run: run.best),
+            ExperimentClaim(
+                "best score seen in training", lambda run: run.series("best_so_far")[-1]
+            ),
+            ExperimentClaim(
                 "steps until 90 % are valid (never: one more than all)",
                 lambda run: run.steps_until("valid", _GOOD),
                 is_higher=False,
@@ -153,6 +159,6 @@ EXPERIMENTS = (
 )
 
 
-def terms_of(arm: Arm, **changes: float | bool) -> Terms:
+def terms_of(arm: Arm, **changes: float | bool) -> LabConfig:
     """Return the terms of an arm; all arms have the same budget."""
-    return Terms(**{**changes, **arm.terms})  # type: ignore[arg-type]
+    return LabConfig(**{**changes, **arm.terms})  # type: ignore[arg-type]

@@ -16,12 +16,12 @@ import torch
 from torch import nn
 from torch.nn.functional import one_hot
 
-from trainer_client.lab.space import CHOICES, SIZES
+from trainer_client.lab.program_space import CHOICES, SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trainer_client.lab.space import Actions
+    from trainer_client.lab.program_space import Actions
 
 _WORDS = 64
 _KEPT = 1.0
@@ -32,7 +32,7 @@ _WORD = re.compile(r"[A-Za-z_]{3,30}|\d\.\d")
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class PolicyPrompt:
     """What the policy is shown: a script by its choices and its output, or neither."""
 
     parent_id: str | None = None
@@ -40,7 +40,7 @@ class Prompt:
     output: str = ""
 
 
-SCRATCH = Prompt()
+SCRATCH = PolicyPrompt()
 
 
 class Policy(nn.Module):
@@ -59,7 +59,7 @@ class Policy(nn.Module):
             head.bias.data = torch.tensor(weights).log()
 
     @torch.no_grad()
-    def sample(self, prompts: Sequence[Prompt], generator: torch.Generator) -> list[Actions]:
+    def sample(self, prompts: Sequence[PolicyPrompt], generator: torch.Generator) -> list[Actions]:
         """Return a script's choices for each prompt."""
         columns: list[torch.Tensor] = []
         for _, logits in self._walk(prompts, columns):
@@ -67,7 +67,7 @@ class Policy(nn.Module):
         return [tuple(row) for row in torch.stack(columns, 1).tolist()]
 
     def judge(
-        self, prompts: Sequence[Prompt], actions: Sequence[Actions]
+        self, prompts: Sequence[PolicyPrompt], actions: Sequence[Actions]
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the logarithm of each choice's probability, and the entropy where it was made."""
         columns = list(torch.tensor(actions).T)
@@ -79,7 +79,7 @@ class Policy(nn.Module):
         return torch.stack(chances, 1), torch.stack(entropies, 1)
 
     def _walk(
-        self, prompts: Sequence[Prompt], columns: list[torch.Tensor]
+        self, prompts: Sequence[PolicyPrompt], columns: list[torch.Tensor]
     ) -> Iterator[tuple[int, torch.Tensor]]:
         """Yield each place with its logits, once the choices before it are in the columns."""
         state = self.read(encode(prompts))
@@ -99,7 +99,7 @@ class Critic(nn.Module):
             nn.Linear(_READ + sum(SIZES) + len(SIZES), _WIDTH), nn.Tanh(), nn.Linear(_WIDTH, 1)
         )
 
-    def forward(self, prompts: Sequence[Prompt], actions: Sequence[Actions]) -> torch.Tensor:
+    def forward(self, prompts: Sequence[PolicyPrompt], actions: Sequence[Actions]) -> torch.Tensor:
         """Return a value for every place of every script."""
         count = len(SIZES)
         chosen = [
@@ -115,14 +115,14 @@ class Critic(nn.Module):
         return self.expect(torch.cat([prompt, torch.stack(seen, 1), where], 2))[..., 0]
 
 
-def encode(prompts: Sequence[Prompt]) -> torch.Tensor:
+def encode(prompts: Sequence[PolicyPrompt]) -> torch.Tensor:
     """Return prompts as numbers: whether there is a parent, its choices, words of its output."""
     own = torch.tensor([[float(prompt.actions is not None)] for prompt in prompts])
     parents = [_parents(prompts, place) for place in range(len(SIZES))]
     return torch.cat([own, *parents, torch.stack([_words(prompt.output) for prompt in prompts])], 1)
 
 
-def _parents(prompts: Sequence[Prompt], place: int) -> torch.Tensor:
+def _parents(prompts: Sequence[PolicyPrompt], place: int) -> torch.Tensor:
     chosen = torch.zeros(len(prompts), SIZES[place])
     for row, prompt in enumerate(prompts):
         if prompt.actions is not None:

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from trainer_client.lab.space import FAMILIES, FAMILY, SLOW_FAMILIES, fingerprint
+from trainer_client.lab.program_space import FAMILIES, FAMILY, SLOW_FAMILIES, fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from trainer_client.lab.training import Sample, Step
+    from trainer_client.lab.training import LabSample, LabStep
 
 _PACKAGES = ("reward-server", "torch", "numpy", "matplotlib")
 
@@ -73,7 +73,7 @@ class Record:
         return math.nan if value is None else float(value)
 
 
-def record(arm: str, seed: int, steps: Sequence[Step], final: Sequence[Sample]) -> Record:
+def record(arm: str, seed: int, steps: Sequence[LabStep], final: Sequence[LabSample]) -> Record:
     """Return what is kept of a run."""
     scratch = [sample for sample in final if sample.prompt.parent_id is None]
     best = max((sample.score for sample in final if sample.answer.valid), default=None)
@@ -85,7 +85,7 @@ def record(arm: str, seed: int, steps: Sequence[Step], final: Sequence[Sample]) 
     )
 
 
-def _summary(samples: Sequence[Sample]) -> dict[str, Any]:
+def _summary(samples: Sequence[LabSample]) -> dict[str, Any]:
     scores = [sample.score for sample in samples if sample.answer.valid]
     chosen = [FAMILIES[sample.actions[FAMILY]] for sample in samples]
     return {

@@ -13,7 +13,7 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import MaxNLocator
 
 from trainer_client.lab.experiments import EXPERIMENTS, WHOLE
-from trainer_client.lab.space import TASK
+from trainer_client.lab.program_space import TASK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from trainer_client.lab.experiments import Claim, Experiment
+    from trainer_client.lab.experiments import Experiment, ExperimentClaim
     from trainer_client.lab.records import Book, Record
 
 mpl.use("Agg")  # a window system is not needed
@@ -96,10 +96,10 @@ def pair_of(experiment: Experiment, records: Sequence[Record]) -> Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LabFinding:
     """What the runs say about a claim."""
 
-    claim: Claim
+    claim: ExperimentClaim
     with_it: Figure
     without_it: Figure
     holds_for: int
@@ -115,12 +115,12 @@ class Finding:
         return "yes" if is_clear and self.seeds > 1 else "weakly"
 
 
-def finding_of(claim: Claim, pair: Pair) -> Finding:
+def finding_of(claim: ExperimentClaim, pair: Pair) -> LabFinding:
     """Return what an experiment's runs say about a claim; where both are the same it is not so."""
     mine = [claim.measure(one) for one in pair.with_it]
     other = [claim.measure(one) for one in pair.without_it]
     holds_for = sum(map(claim.holds, mine, other))
-    return Finding(claim, figure_of(mine), figure_of(other), holds_for, len(mine))
+    return LabFinding(claim, figure_of(mine), figure_of(other), holds_for, len(mine))
 
 
 def draw(book: Book, folder: Path) -> Path:
@@ -184,7 +184,7 @@ def _section(experiment: Experiment, pair: Pair) -> str:
     )
 
 
-def _row(finding: Finding) -> str:
+def _row(finding: LabFinding) -> str:
     claim, unit = finding.claim, finding.claim.unit
     said = f"{finding.verdict}, {finding.holds_for} of {finding.seeds} seeds"
     return (
@@ -194,7 +194,7 @@ def _row(finding: Finding) -> str:
     )
 
 
-def in_short(findings: Sequence[Finding]) -> str:
+def in_short(findings: Sequence[LabFinding]) -> str:
     """Say in a line what is as in the paper and what is not."""
     told = []
     for verdict, words in _SAID.items():

@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from trainer_client.client.submissions import Submission
 from trainer_client.durations import weigh
-from trainer_client.lab.policy import SCRATCH, Critic, Policy, Prompt
-from trainer_client.lab.space import FAMILIES, FAMILY, TASK, write
+from trainer_client.lab.policy import SCRATCH, Critic, Policy, PolicyPrompt
+from trainer_client.lab.program_space import FAMILIES, FAMILY, TASK, write
 from trainer_client.settings import DurationSettings
-from trainer_client.submissions import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from trainer_client.answers import Answer
-    from trainer_client.client import RewardClient
-    from trainer_client.lab.space import Actions
+    from trainer_client.client.answers import Answer
+    from trainer_client.client.blocking import RewardClient
+    from trainer_client.lab.program_space import Actions
 
 FLOOR = -10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LabConfig:
     """What a run is given. Partial credit is not among it: the server instruments, or does not."""
 
     batch: int = 24
@@ -56,10 +56,10 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LabSample:
     """A script, what it was asked for, and how it ended."""
 
-    prompt: Prompt
+    prompt: PolicyPrompt
     actions: Actions
     answer: Answer
 
@@ -70,7 +70,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LabStep:
     """What is kept of a step: of the samples that were trained on, and the families of all."""
 
     step: int
@@ -90,7 +90,7 @@ class Step:
 class Training:
     """One run of one seed."""
 
-    def __init__(self, client: RewardClient, run_id: str, terms: Terms, seed: int) -> None:
+    def __init__(self, client: RewardClient, run_id: str, terms: LabConfig, seed: int) -> None:
         torch.manual_seed(seed)
         self._client, self._run_id, self._terms, self._seed = client, run_id, terms, seed
         self._generator = torch.Generator().manual_seed(seed)
@@ -103,7 +103,7 @@ class Training:
         self._written: dict[str, Actions] = {}
         self._sampled: list[Actions] = []
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[LabStep]:
         """Train, and tell about each step when it is done."""
         for step in range(1, self._terms.steps + 1):
             began = time.monotonic()
@@ -111,7 +111,7 @@ class Training:
             entropy = self._learn(samples)
             yield self._describe(step, samples, entropy, time.monotonic() - began)
 
-    def _collect(self, step: int) -> list[Sample]:
+    def _collect(self, step: int) -> list[LabSample]:
         """Return the first B of m·B samples that end with a reward."""
         terms = self._terms
         prompts = self._prompts(step, terms.in_flight, terms.improve_fraction)
@@ -119,12 +119,12 @@ class Training:
         submissions = self._submissions(prompts, scripts, step)
         results = self._client.score_many(submissions, min_complete=terms.batch, rest="cancel")
         return [
-            Sample(prompts[one.index], scripts[one.index], one.answer)
+            LabSample(prompts[one.index], scripts[one.index], one.answer)
             for one in results
             if one.answer is not None
         ]
 
-    def final(self, count: int) -> list[Sample]:
+    def final(self, count: int) -> list[LabSample]:
         """Return what the policy writes in the end, all of it run to its end.
 
         A policy that was trained to improve on solutions does so for half of them.
@@ -136,13 +136,13 @@ class Training:
         scripts = self.policy.sample(prompts, self._generator)
         results = self._client.score_many(self._submissions(prompts, scripts, step))
         return [
-            Sample(prompts[one.index], scripts[one.index], one.answer)
+            LabSample(prompts[one.index], scripts[one.index], one.answer)
             for one in results
             if one.answer is not None
         ]
 
     def _submissions(
-        self, prompts: Sequence[Prompt], scripts: Sequence[Actions], step: int
+        self, prompts: Sequence[PolicyPrompt], scripts: Sequence[Actions], step: int
     ) -> list[Submission]:
         codes = [write(actions) for actions in scripts]
         self._written.update(zip(codes, scripts, strict=True))
@@ -159,7 +159,7 @@ class Training:
             for prompt, code in zip(prompts, codes, strict=True)
         ]
 
-    def _prompts(self, step: int, count: int, improve_fraction: float) -> list[Prompt]:
+    def _prompts(self, step: int, count: int, improve_fraction: float) -> list[PolicyPrompt]:
         """Return prompts, some of which ask to improve on what the run has done before."""
         if not improve_fraction:
             return [SCRATCH] * count
@@ -175,13 +175,13 @@ class Training:
         read = {parent_id: self._read(parent_id) for parent_id in parents}
         return [read.get(one["parent_id"], SCRATCH) for one in reply["prompts"]]
 
-    def _read(self, parent_id: str) -> Prompt:
+    def _read(self, parent_id: str) -> PolicyPrompt:
         """Return a stored solution as the policy sees it; some ended after their step went on."""
         stored = self._client.get(f"/v1/solutions/{parent_id}")
         output = f"{stored['stdout_tail']}\n{stored['stderr_tail']}\n{stored['score']:.1f}"
-        return Prompt(parent_id, self._written[stored["code"]], output)
+        return PolicyPrompt(parent_id, self._written[stored["code"]], output)
 
-    def _learn(self, samples: Sequence[Sample]) -> float:
+    def _learn(self, samples: Sequence[LabSample]) -> float:
         """Improve the policy on these samples, and return the entropy it had."""
         terms = self._terms
         prompts = [sample.prompt for sample in samples]
@@ -202,7 +202,7 @@ class Training:
             self._improve_policy(-gain - terms.entropy * entropy.mean())
         return float(entropies.sum(1).mean())
 
-    def _weights(self, samples: Sequence[Sample]) -> torch.Tensor:
+    def _weights(self, samples: Sequence[LabSample]) -> torch.Tensor:
         if not self._terms.weighs_durations:
             return torch.ones(len(samples))
         seconds = np.array([sample.answer.duration_seconds for sample in samples])
@@ -211,12 +211,12 @@ class Training:
         return torch.tensor(weights, dtype=torch.float32)
 
     def _describe(
-        self, step: int, samples: Sequence[Sample], entropy: float, seconds: float
-    ) -> Step:
+        self, step: int, samples: Sequence[LabSample], entropy: float, seconds: float
+    ) -> LabStep:
         valid = [sample.answer for sample in samples if sample.answer.valid]
         chosen = [FAMILIES[actions[FAMILY]] for actions in self._sampled]
         scores = [answer.score for answer in valid if answer.score is not None]
-        return Step(
+        return LabStep(
             step=step,
             seconds=seconds,
             mean_reward=float(np.mean([sample.answer.reward for sample in samples])),

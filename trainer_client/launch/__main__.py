@@ -8,31 +8,31 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer_client.client import RewardClient
-from trainer_client.errors import RewardServerError
+from trainer_client.client.blocking import RewardClient
+from trainer_client.client.errors import RewardServerError
+from trainer_client.integrations.verl.findings import at, flatten
 from trainer_client.launch import presets, table3
 from trainer_client.launch.combinations import LOGGERS, MODES, check_combinations
+from trainer_client.launch.command import become, make_command
 from trainer_client.launch.preflight import (
     Check,
-    Flight,
+    PreflightReport,
     check_environment,
     check_prompts,
     check_run,
     check_server,
 )
-from trainer_client.launch.presets import Wishes
-from trainer_client.launch.running import become, make_command
+from trainer_client.launch.presets import LaunchOptions
 from trainer_client.run import API_KEY
 from trainer_client.settings import NODE, RunSettings
-from trainer_client.verl.findings import at, flatten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from trainer_client.launch.lengths import Count
-    from trainer_client.launch.running import Command
-    from trainer_client.verl.configuration import Composed
-    from trainer_client.verl.findings import Finding, Tree
+    from trainer_client.integrations.verl.configuration import ComposedConfig
+    from trainer_client.integrations.verl.findings import ConfigFinding, Tree
+    from trainer_client.launch.command import LaunchCommand
+    from trainer_client.launch.prompt_lengths import Count
 
 WRONG = 2
 _ASKED = "asked for on the command line"
@@ -64,20 +64,22 @@ def main(words: Sequence[str] | None = None) -> int:
     return become(command)
 
 
-def compose(wishes: Wishes) -> Composed:
+def compose(wishes: LaunchOptions) -> ComposedConfig:
     """Return the configuration of a run with all that is wrong with it.
 
     Raises:
         ValueError: when the preset or an override cannot be read.
     """
-    from trainer_client.verl import configuration  # noqa: PLC0415 - veRL is wanted from here on
+    from trainer_client.integrations.verl import configuration  # noqa: PLC0415 - veRL is wanted from here on
 
     preset = configuration.read_preset(presets.find(wishes.preset))
     tree = presets.merge(preset, presets.layer(wishes, preset))
     tree = presets.merge(tree, configuration.read_overrides(list(wishes.overrides)))
     composed = configuration.compose_run(flatten(tree))
     found = check_combinations(composed.tree) if composed.tree else []
-    return configuration.Composed(composed.tree, composed.overrides, (*composed.findings, *found))
+    return configuration.ComposedConfig(
+        composed.tree, composed.overrides, (*composed.findings, *found)
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -105,11 +107,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def read_wishes(words: Sequence[str] | None) -> tuple[Wishes, argparse.Namespace]:
+def read_wishes(words: Sequence[str] | None) -> tuple[LaunchOptions, argparse.Namespace]:
     """Return what the command line says about the run, and all that it says."""
     given = _parser().parse_intermixed_args(words)
     model, critic = (_absolute(path) for path in (given.model, given.critic))
-    wishes = Wishes(
+    wishes = LaunchOptions(
         preset=given.preset,
         server=given.server,
         tasks=tuple(given.tasks),
@@ -130,7 +132,7 @@ def _absolute(path: str | None) -> str | None:
     return str(Path(path).resolve()) if path and Path(path).exists() else path
 
 
-def _report(composed: Composed) -> list[Finding]:
+def _report(composed: ComposedConfig) -> list[ConfigFinding]:
     for finding in composed.findings:
         _say(f"{'ERROR' if finding.severity == 'error' else 'hint '}  {finding}")
     return [finding for finding in composed.findings if finding.severity == "error"]
@@ -149,7 +151,7 @@ def _compare(tree: Tree, reasons: Mapping[str, str]) -> None:
     _say("")
 
 
-def _look_around(tree: Tree, command: Command, *, is_fresh: bool) -> bool:
+def _look_around(tree: Tree, command: LaunchCommand, *, is_fresh: bool) -> bool:
     """Make every check, print its line, and tell whether the run may start."""
     fine = True
     settings = RunSettings.read(tree[NODE])
@@ -159,14 +161,14 @@ def _look_around(tree: Tree, command: Command, *, is_fresh: bool) -> bool:
         deadline_seconds=_PATIENCE_SECONDS,
         outage_seconds=0.0,
     ) as client:
-        flight = Flight(tree, settings, client, is_fresh)
+        flight = PreflightReport(tree, settings, client, is_fresh)
         for check in _checks(flight, command):
             _say(str(check))
             fine = fine and check.state != "problem"
     return fine
 
 
-def _checks(flight: Flight, command: Command) -> Iterator[Check]:
+def _checks(flight: PreflightReport, command: LaunchCommand) -> Iterator[Check]:
     yield from check_environment(flight.tree, command.environment())
     server = list(check_server(flight))
     yield from server
@@ -180,7 +182,7 @@ def _checks(flight: Flight, command: Command) -> Iterator[Check]:
 
 
 def _counter(tree: Tree) -> Count:
-    from trainer_client.verl.configuration import count_tokens  # noqa: PLC0415 - wants veRL
+    from trainer_client.integrations.verl.configuration import count_tokens  # noqa: PLC0415 - wants veRL
 
     model = at(tree, "actor_rollout_ref.model")
     return count_tokens(
@@ -190,9 +192,9 @@ def _counter(tree: Tree) -> Count:
     )
 
 
-def _reasons(wishes: Wishes) -> dict[str, str]:
+def _reasons(wishes: LaunchOptions) -> dict[str, str]:
     """Return why a run's values are what they are, by their keys."""
-    from trainer_client.verl import configuration  # noqa: PLC0415 - wants veRL
+    from trainer_client.integrations.verl import configuration  # noqa: PLC0415 - wants veRL
 
     file = presets.find(wishes.preset)
     options = presets.layer(wishes, configuration.read_preset(file))

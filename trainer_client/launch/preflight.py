@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Literal
 
 import httpx
 
-from trainer_client.errors import RequestRefusedError, RewardServerError
-from trainer_client.launch.lengths import measure
-from trainer_client.verl.findings import at
+from trainer_client.client.errors import RequestRefusedError, RewardServerError
+from trainer_client.integrations.verl.findings import at
+from trainer_client.launch.prompt_lengths import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from trainer_client.answers import JsonObject
-    from trainer_client.client import RewardClient
-    from trainer_client.launch.lengths import Count
+    from trainer_client.client.answers import JsonObject
+    from trainer_client.client.blocking import RewardClient
+    from trainer_client.integrations.verl.findings import Tree
+    from trainer_client.launch.prompt_lengths import Count
     from trainer_client.settings import RunSettings
-    from trainer_client.verl.findings import Tree
 
 _PROBE_SECONDS = 300.0
 _READY_SECONDS = 10.0
@@ -47,7 +47,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
+class PreflightReport:
     """What is about to start."""
 
     tree: Tree
@@ -69,7 +69,7 @@ class Flight:
 def check_environment(tree: Tree, environment: Mapping[str, str]) -> Iterator[Check]:
     """Ask a process like the trainer's what it finds: veRL, its plug-ins, GPUs."""
     mode = str(at(tree, "trainer.v1.trainer_mode"))
-    words = [sys.executable, "-m", "trainer_client.verl.probe", mode]
+    words = [sys.executable, "-m", "trainer_client.integrations.verl.probe", mode]
     done = subprocess.run(
         words, env=dict(environment), capture_output=True, timeout=_PROBE_SECONDS, check=False
     )
@@ -90,7 +90,7 @@ def check_environment(tree: Tree, environment: Mapping[str, str]) -> Iterator[Ch
     yield from _judge_machine(tree, found)
 
 
-def check_server(flight: Flight) -> Iterator[Check]:
+def check_server(flight: PreflightReport) -> Iterator[Check]:
     """Ask the server whether it can score, knows our key, and has the tasks."""
     url = flight.settings.url.rstrip("/")
     try:
@@ -106,7 +106,7 @@ def check_server(flight: Flight) -> Iterator[Check]:
         yield from _check_tasks(flight, _slots(parts))
 
 
-def check_run(flight: Flight) -> Iterator[Check]:
+def check_run(flight: PreflightReport) -> Iterator[Check]:
     """Tell whether the run is new or goes on, here and at the server."""
     run_id, step = flight.settings.run_id, latest_step(flight.tree)
     folder = at(flight.tree, "trainer.default_local_dir")
@@ -129,7 +129,7 @@ def check_run(flight: Flight) -> Iterator[Check]:
         yield Check("run", "ok", f"{run_id} is new; checkpoints go to {folder}")
 
 
-def check_prompts(flight: Flight, load: Callable[[], Count]) -> Iterator[Check]:
+def check_prompts(flight: PreflightReport, load: Callable[[], Count]) -> Iterator[Check]:
     """Measure each task's prompt from scratch with the model's tokenizer."""
     try:
         count = load()
@@ -181,7 +181,7 @@ def _judge_machine(tree: Tree, found: JsonObject) -> Iterator[Check]:
         yield Check("packages", "problem", text)
 
 
-def _check_tasks(flight: Flight, slots: int | None) -> Iterator[Check]:
+def _check_tasks(flight: PreflightReport, slots: int | None) -> Iterator[Check]:
     try:
         known = {task["id"]: task for task in flight.client.get("/v1/tasks")["tasks"]}
     except RequestRefusedError as error:
@@ -202,7 +202,7 @@ def _check_tasks(flight: Flight, slots: int | None) -> Iterator[Check]:
         yield _judge_slots(flight, slots, max(walls))
 
 
-def _judge_slots(flight: Flight, slots: int, wall_seconds: float) -> Check:
+def _judge_slots(flight: PreflightReport, slots: int, wall_seconds: float) -> Check:
     longest = -(-flight.in_flight // slots) * min(
         wall_seconds, flight.settings.wall_seconds or wall_seconds
     )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer_client.options import HERE
-from trainer_client.verl.findings import Tree, at
+from trainer_client.client.options import HERE
+from trainer_client.integrations.verl.findings import Tree, at
 
 FOLDER = Path(__file__).parent / "presets"
 DEFAULT = "a100x8"
@@ -15,7 +15,7 @@ _BUFFER = {"path": "pkg://trainer_client.verl.buffer", "name": "CancellingReplay
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class LaunchOptions:
     """What the command line says; None is what it does not say."""
 
     preset: str = DEFAULT
@@ -59,7 +59,7 @@ def merge(below: Tree, above: Tree) -> Tree:
     return merged
 
 
-def layer(wishes: Wishes, preset: Tree) -> Tree:
+def layer(wishes: LaunchOptions, preset: Tree) -> Tree:
     """Return what the options of the command line change in a preset."""
     changes: Tree = {"reward_server": _server(wishes, preset), "trainer": _trainer(wishes, preset)}
     if wishes.model is not None:
@@ -69,7 +69,7 @@ def layer(wishes: Wishes, preset: Tree) -> Tree:
     return changes
 
 
-def _server(wishes: Wishes, preset: Tree) -> Tree:
+def _server(wishes: LaunchOptions, preset: Tree) -> Tree:
     said: Tree = {"url": wishes.server or at(preset, "reward_server.url", HERE)}
     tasks = list(wishes.tasks) or at(preset, "reward_server.tasks") or []
     if tasks:
@@ -78,14 +78,14 @@ def _server(wishes: Wishes, preset: Tree) -> Tree:
     return {**said, "run_id": run_id}
 
 
-def _name_run(wishes: Wishes, tasks: list[str]) -> str:
+def _name_run(wishes: LaunchOptions, tasks: list[str]) -> str:
     """Return a name that is the same whenever the same run is started: that resumes it."""
     first = tasks[0] if tasks else "no-task"
     more = f"+{len(tasks) - 1}" if len(tasks) > 1 else ""
     return f"{first}{more}-{Path(wishes.preset).stem}"
 
 
-def _trainer(wishes: Wishes, preset: Tree) -> Tree:
+def _trainer(wishes: LaunchOptions, preset: Tree) -> Tree:
     said: Tree = {}
     if not at(preset, "trainer.experiment_name"):
         said["experiment_name"] = "${reward_server.run_id}"

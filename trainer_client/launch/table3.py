@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainer_client.verl.findings import at
+from trainer_client.integrations.verl.findings import at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trainer_client.verl.findings import Tree
+    from trainer_client.integrations.verl.findings import Tree
 
 _ACTOR = "actor_rollout_ref.actor"
 _ROLLOUT = "actor_rollout_ref.rollout"
@@ -23,7 +23,7 @@ _CRITIC_MICRO = f"{_ALL_GPUS}, and is read below critic.fsdp alone"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Table3Row:
     """One line of the table: all `keys` together say today what the paper's name said.
 
     `is_global` values are divided among the GPUs. `must` are keys without which the others act on
@@ -42,13 +42,13 @@ class Row:
 class Comparison:
     """A line of the table beside what a run does; where the paper says nothing, neither do we."""
 
-    row: Row
+    row: Table3Row
     found: str
     is_same: bool | None
 
 
-def _micro(name: str, key: str, note: str = _ALL_GPUS, *must: tuple[str, object]) -> Row:
-    return Row(name, 8, (key,), note, is_global=True, must=must)
+def _micro(name: str, key: str, note: str = _ALL_GPUS, *must: tuple[str, object]) -> Table3Row:
+    return Table3Row(name, 8, (key,), note, is_global=True, must=must)
 
 
 _WORDS = {True: "same", False: "DIFFERS", None: "not said"}
@@ -56,56 +56,60 @@ _NONE = "no critic"
 _YES, _NO = True, False
 _FIXED_SIZE = ("critic.fsdp.use_dynamic_bsz", False)
 TABLE3 = (
-    Row("max_prompt_length", 1024, ("data.max_prompt_length",)),
-    Row("max_response_length", 1024, ("data.max_response_length",)),
-    Row("train_batch_size", 128, ("data.train_batch_size",)),
-    Row(
+    Table3Row("max_prompt_length", 1024, ("data.max_prompt_length",)),
+    Table3Row("max_response_length", 1024, ("data.max_response_length",)),
+    Table3Row("train_batch_size", 128, ("data.train_batch_size",)),
+    Table3Row(
         "total_epochs",
         100,
         ("trainer.total_epochs",),
         "the paper does not say how long an epoch is; here it is reward_server.prompts.epoch_rows",
     ),
-    Row("nnodes", 1, ("trainer.nnodes",)),
-    Row("n_gpus_per_node", 8, ("trainer.n_gpus_per_node",)),
-    Row("actor_model_type", "Qwen2.5-3B-Instruct", (f"{_MODEL}.path",)),
-    Row("actor_enable_gradient_checkpointing", _YES, (f"{_MODEL}.enable_gradient_checkpointing",)),
-    Row("actor_ppo_mini_batch_size", 128, (f"{_ACTOR}.ppo_mini_batch_size",)),
+    Table3Row("nnodes", 1, ("trainer.nnodes",)),
+    Table3Row("n_gpus_per_node", 8, ("trainer.n_gpus_per_node",)),
+    Table3Row("actor_model_type", "Qwen2.5-3B-Instruct", (f"{_MODEL}.path",)),
+    Table3Row(
+        "actor_enable_gradient_checkpointing", _YES, (f"{_MODEL}.enable_gradient_checkpointing",)
+    ),
+    Table3Row("actor_ppo_mini_batch_size", 128, (f"{_ACTOR}.ppo_mini_batch_size",)),
     _micro("actor_ppo_micro_batch_size", f"{_ACTOR}.ppo_micro_batch_size_per_gpu"),
-    Row("actor_grad_clip", 1.0, (f"{_ACTOR}.optim.clip_grad",), "actor.grad_clip is ignored"),
-    Row(
+    Table3Row("actor_grad_clip", 1.0, (f"{_ACTOR}.optim.clip_grad",), "actor.grad_clip is ignored"),
+    Table3Row(
         "actor_clip_ratio",
         0.2,
         (f"{_ACTOR}.clip_ratio_low", f"{_ACTOR}.clip_ratio_high"),
         "clip_ratio alone is ignored",
     ),
-    Row("actor_entropy_coeff", 0.001, (f"{_ACTOR}.entropy_coeff",)),
-    Row("actor_ppo_epochs", 100, (f"{_ACTOR}.ppo_epochs",), "100 optimiser steps on each batch"),
-    Row("actor_learning_rate", 1e-5, (f"{_ACTOR}.optim.lr",)),
+    Table3Row("actor_entropy_coeff", 0.001, (f"{_ACTOR}.entropy_coeff",)),
+    Table3Row(
+        "actor_ppo_epochs", 100, (f"{_ACTOR}.ppo_epochs",), "100 optimiser steps on each batch"
+    ),
+    Table3Row("actor_learning_rate", 1e-5, (f"{_ACTOR}.optim.lr",)),
     _micro(
         "reference_log_prob_micro_batch_size",
         "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu",
     ),
-    Row("rollout_name", "vllm", (f"{_ROLLOUT}.name",)),
-    Row("temperature", 0.7, (f"{_ROLLOUT}.temperature",)),
-    Row("top_k", -1, (f"{_ROLLOUT}.top_k",)),
-    Row("top_p", 1, (f"{_ROLLOUT}.top_p",)),
-    Row("prompt_length", 1024, (f"{_ROLLOUT}.prompt_length",)),
-    Row("response_length", 1024, (f"{_ROLLOUT}.response_length",)),
-    Row("dtype", "bfloat16", (f"{_ROLLOUT}.dtype",)),
-    Row("gpu_memory_utilization", 0.2, (f"{_ROLLOUT}.gpu_memory_utilization",)),
-    Row("ignore_eos", _NO, (f"{_ROLLOUT}.ignore_eos",)),
-    Row("enforce_eager", _YES, (f"{_ROLLOUT}.enforce_eager",)),
-    Row("tensor_model_parallel_size", 8, (f"{_ROLLOUT}.tensor_model_parallel_size",)),
+    Table3Row("rollout_name", "vllm", (f"{_ROLLOUT}.name",)),
+    Table3Row("temperature", 0.7, (f"{_ROLLOUT}.temperature",)),
+    Table3Row("top_k", -1, (f"{_ROLLOUT}.top_k",)),
+    Table3Row("top_p", 1, (f"{_ROLLOUT}.top_p",)),
+    Table3Row("prompt_length", 1024, (f"{_ROLLOUT}.prompt_length",)),
+    Table3Row("response_length", 1024, (f"{_ROLLOUT}.response_length",)),
+    Table3Row("dtype", "bfloat16", (f"{_ROLLOUT}.dtype",)),
+    Table3Row("gpu_memory_utilization", 0.2, (f"{_ROLLOUT}.gpu_memory_utilization",)),
+    Table3Row("ignore_eos", _NO, (f"{_ROLLOUT}.ignore_eos",)),
+    Table3Row("enforce_eager", _YES, (f"{_ROLLOUT}.enforce_eager",)),
+    Table3Row("tensor_model_parallel_size", 8, (f"{_ROLLOUT}.tensor_model_parallel_size",)),
     _micro("log_prob_micro_batch_size", f"{_ROLLOUT}.log_prob_micro_batch_size_per_gpu"),
-    Row("critic_optimizer", None, ("critic.optim.optimizer",), "the paper's cell is empty"),
-    Row("critic_learning_rate", 1e-5, ("critic.optim.lr",)),
-    Row("critic_model_type", "Qwen2.5-3B-Instruct", ("critic.model.path",)),
-    Row(
+    Table3Row("critic_optimizer", None, ("critic.optim.optimizer",), "the paper's cell is empty"),
+    Table3Row("critic_learning_rate", 1e-5, ("critic.optim.lr",)),
+    Table3Row("critic_model_type", "Qwen2.5-3B-Instruct", ("critic.model.path",)),
+    Table3Row(
         "critic_enable_gradient_checkpointing",
         _YES,
         ("critic.model.enable_gradient_checkpointing",),
     ),
-    Row("critic_ppo_mini_batch_size", 128, ("critic.ppo_mini_batch_size",)),
+    Table3Row("critic_ppo_mini_batch_size", 128, ("critic.ppo_mini_batch_size",)),
     _micro(
         "critic_ppo_micro_batch_size",
         "critic.fsdp.micro_batch_size_per_gpu",
@@ -118,13 +122,13 @@ TABLE3 = (
         _CRITIC_MICRO,
         _FIXED_SIZE,
     ),
-    Row("critic_ppo_epochs", 100, ("critic.ppo_epochs",)),
-    Row("critic_grad_clip", 1.0, ("critic.optim.clip_grad",), "critic.grad_clip is ignored"),
-    Row("critic_cliprange_value", 0.5, ("critic.cliprange_value",)),
-    Row("ppo_gamma", 1.0, ("algorithm.gamma",)),
-    Row("ppo_lam", 1.0, ("algorithm.lam",)),
-    Row("adv_estimator", "gae", ("algorithm.adv_estimator",)),
-    Row(
+    Table3Row("critic_ppo_epochs", 100, ("critic.ppo_epochs",)),
+    Table3Row("critic_grad_clip", 1.0, ("critic.optim.clip_grad",), "critic.grad_clip is ignored"),
+    Table3Row("critic_cliprange_value", 0.5, ("critic.cliprange_value",)),
+    Table3Row("ppo_gamma", 1.0, ("algorithm.gamma",)),
+    Table3Row("ppo_lam", 1.0, ("algorithm.lam",)),
+    Table3Row("adv_estimator", "gae", ("algorithm.adv_estimator",)),
+    Table3Row(
         "ppo_kl_coef",
         0.001,
         ("algorithm.kl_ctrl.kl_coef",),
@@ -139,7 +143,7 @@ def compare(tree: Tree) -> list[Comparison]:
     return [_compare(row, tree) for row in TABLE3]
 
 
-def _compare(row: Row, tree: Tree) -> Comparison:
+def _compare(row: Table3Row, tree: Tree) -> Comparison:
     if row.name.startswith("critic_") and not has_critic(tree):
         return Comparison(row, _NONE, None if row.value is None else False)
     missing = [f"{key} is not {_say(value)}" for key, value in row.must if at(tree, key) != value]

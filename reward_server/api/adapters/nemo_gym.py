@@ -16,9 +16,15 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from reward_server.api.adapters.samples import RunId, Sample, label_in, measure, score
+from reward_server.api.adapters.samples import AdapterSample, RunId, label_in, measure, score
 from reward_server.api.problems import told
-from reward_server.api.requests import Name, SolutionId, WallSeconds, describe_body, read_request
+from reward_server.api.schemas.requests import (
+    Name,
+    SolutionId,
+    WallSeconds,
+    describe_body,
+    read_request,
+)
 from reward_server.api.services import Client, Wired, as_json
 
 if TYPE_CHECKING:
@@ -120,7 +126,7 @@ async def verify(
     asked = await read_request(request, services.settings.batch_bytes, VerifyRequest)
     row = asked.model_dump(exclude_unset=True)
     indices = [row[name] for name in (_TASK, _ROLLOUT) if isinstance(row.get(name), int)]
-    sample = Sample(
+    sample = AdapterSample(
         _DOOR,
         label_in(row),
         asked.response.text(),

@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from reward_server.api.adapters.endings import without_special_tokens
-from reward_server.api.adapters.samples import LabelIn, RunId, Sample, measure, read_label, score
+from reward_server.api.adapters.samples import (
+    AdapterSample,
+    LabelIn,
+    RunId,
+    measure,
+    read_label,
+    score,
+)
+from reward_server.api.adapters.special_tokens import without_special_tokens
 from reward_server.api.problems import told
-from reward_server.api.requests import AnyText, describe_body, read_request
+from reward_server.api.schemas.requests import AnyText, describe_body, read_request
 from reward_server.api.services import Client, Wired, as_json
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
@@ -70,7 +77,7 @@ async def get_reward(
     """Score what OpenRLHF generated; held until all programs have ended."""
     asked = await read_request(request, services.settings.batch_bytes, RewardRequest)
     samples = [
-        Sample(_DOOR, read_label(label), answer_in(query, prompt), run_id)
+        AdapterSample(_DOOR, read_label(label), answer_in(query, prompt), run_id)
         for query, prompt, label in zip(asked.query, asked.prompts, asked.labels, strict=True)
     ]
     answers = await score(services, client, samples)

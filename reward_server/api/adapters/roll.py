@@ -15,15 +15,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reward_server.api import problems
 from reward_server.api.adapters.samples import (
+    AdapterSample,
     Label,
     RunId,
-    Sample,
     label_in,
     measure,
     read_label,
     submit,
 )
-from reward_server.api.requests import AnyText, Step, describe_body, read_request
+from reward_server.api.schemas.requests import AnyText, Step, describe_body, read_request
 from reward_server.api.services import Client, Wired, as_json, parse_id
 from reward_server.errors import InfrastructureError, RequestError
 from reward_server.store.values import JobState, StoredAnswer
@@ -120,7 +120,7 @@ async def submit_task(
     """Accept a sample, durably; the same sample again joins its job."""
     asked = await read_request(request, services.settings.body_bytes, SubmitRequest)
     try:
-        sample = Sample(
+        sample = AdapterSample(
             _DOOR,
             asked.label(),
             asked.response,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, ValidationError, WithJsonSchema
 
-from reward_server.api.requests import JobRequest, Name, SolutionId, WallSeconds
+from reward_server.api.schemas.requests import JobRequest, Name, SolutionId, WallSeconds
 from reward_server.errors import InfrastructureError, RequestError
 from reward_server.model import ErrorKind
 from reward_server.store.values import JobState
@@ -89,7 +89,7 @@ def label_in(row: Mapping[str, object]) -> Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class AdapterSample:
     """What the policy wrote, where in the run it did, and through which door it comes."""
 
     door: str
@@ -123,7 +123,7 @@ class Sample:
             raise RequestError(ErrorKind.INVALID_REQUEST, _first(error)) from None
 
 
-async def submit(services: Services, client: str, sample: Sample) -> Accepted:
+async def submit(services: Services, client: str, sample: AdapterSample) -> Accepted:
     """Accept a sample, durably, or join the job that a request like this one began.
 
     Raises:
@@ -132,7 +132,9 @@ async def submit(services: Services, client: str, sample: Sample) -> Accepted:
     return await services.desk.submit(sample.request().asked(client))
 
 
-async def score(services: Services, client: str, samples: Iterable[Sample]) -> list[StoredAnswer]:
+async def score(
+    services: Services, client: str, samples: Iterable[AdapterSample]
+) -> list[StoredAnswer]:
     """Score samples side by side, and wait for all of them however long it takes.
 
     Raises:

@@ -11,10 +11,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, RootModel
 
-from reward_server.api.adapters.endings import without_special_tokens
-from reward_server.api.adapters.samples import LabelIn, RunId, Sample, measure, read_label, score
+from reward_server.api.adapters.samples import (
+    AdapterSample,
+    LabelIn,
+    RunId,
+    measure,
+    read_label,
+    score,
+)
+from reward_server.api.adapters.special_tokens import without_special_tokens
 from reward_server.api.problems import told
-from reward_server.api.requests import AnyText, describe_body, read_request
+from reward_server.api.schemas.requests import AnyText, describe_body, read_request
 from reward_server.api.services import Client, Wired, as_json
 
 routes = APIRouter()
@@ -55,7 +62,7 @@ async def reward(
     """Score what slime generated; held until the program has ended."""
     asked = await read_request(request, services.settings.body_bytes, SlimeRequest)
     written = without_special_tokens(asked.response)  # slime keeps its end of turn
-    sample = Sample(_DOOR, read_label(asked.label), written, run_id)
+    sample = AdapterSample(_DOOR, read_label(asked.label), written, run_id)
     [answer] = await score(services, client, [sample])
     if reward_key is None:
         return as_json(SlimeRewardOut(answer.reward), 200)

@@ -4,7 +4,7 @@ It runs under the box's own Python, where this package does not exist, and impor
 but built-in modules, because every program pays for what it imports. Until the last lines it
 is trusted; what it leaves behind for the program is a closed door: the payload is erased,
 the control socket and every other descriptor are shut. The program's file holds the code as
-the model wrote it; how markers come into it is told in `progress`.
+the model wrote it; how markers come into it is described in `markers`.
 """
 
 import _socket
@@ -87,12 +87,12 @@ def _limit(limits):
 
 def _compile(payload, file):
     if payload["places"]:
-        import progress  # noqa: PLC0415 - every program would pay for what not all of them need
+        import markers  # noqa: PLC0415 - every program would pay for what not all of them need
 
-        code = progress.compile_with_markers(payload, file)
+        code = markers.compile_with_markers(payload, file)
     else:
         code = compile(payload["code"], file, "exec", dont_inherit=True)
-    sys.modules.pop("progress", None)
+    sys.modules.pop("markers", None)
     return code
 
 

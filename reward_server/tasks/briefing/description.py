@@ -17,7 +17,7 @@ _IMPORTANT = ("submission", "metric", "data")
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class TaskDescription:
     """What stands before the first heading of `description.md`, and what stands below them.
 
     `lengths` hold the sections from none to all, each text with one more than the last.
@@ -27,7 +27,7 @@ class Description:
     lengths: tuple[str, ...]
 
 
-def read_description(path: Path) -> Description:
+def read_description(path: Path) -> TaskDescription:
     """Read a description; one that is not there says nothing."""
     is_there = path.is_file() and not path.is_symlink()
     text = read_head(path, _READ_BYTES).decode("utf-8", "replace") if is_there else ""
@@ -37,7 +37,7 @@ def read_description(path: Path) -> Description:
     for count in range(1, len(parts) + 1):
         chosen = sorted(order[:count])
         texts.append("\n\n".join(parts[at] for at in chosen))
-    return Description(introduction, tuple(texts))
+    return TaskDescription(introduction, tuple(texts))
 
 
 def _split(text: str) -> list[str]:

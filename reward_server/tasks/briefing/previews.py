@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reward_server.tasks.base import Card, Target
-    from reward_server.tasks.briefing.public_files import Group
+    from reward_server.tasks.briefing.public_files import FileGroup
 
 Preview: TypeAlias = tuple[str, ...]
 
@@ -41,7 +41,7 @@ _RECORDS_BYTES = 64 << 20
 _SAMPLED_PICTURES = 24
 
 
-def preview(card: Card, public: Path, group: Group) -> Preview:
+def preview(card: Card, public: Path, group: FileGroup) -> Preview:
     """Return the previews of a file, or of the first of many; none for an archive."""
     path = public / group.paths[0]
     suffix = path.suffix.lower()
@@ -59,7 +59,7 @@ def preview(card: Card, public: Path, group: Group) -> Preview:
     return _preview_lines(path, group)
 
 
-def _preview_table(card: Card, path: Path, group: Group) -> Preview:
+def _preview_table(card: Card, path: Path, group: FileGroup) -> Preview:
     head, separator = read_head(path), _TABLES[path.suffix.lower()]
     is_whole = len(head) < HEAD_BYTES
     table = pd.read_csv(
@@ -84,7 +84,7 @@ def _complete_lines(head: bytes) -> bytes:
     return head[: end + 1]
 
 
-def _preview_records(card: Card, path: Path, group: Group) -> Preview:
+def _preview_records(card: Card, path: Path, group: FileGroup) -> Preview:
     records = json.loads(read_head(path, _RECORDS_BYTES))
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         message = "not a list of records"
@@ -113,7 +113,7 @@ def _short(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lengthen(
-    card: Card, group: Group, table: pd.DataFrame, rows: int, lines: list[str]
+    card: Card, group: FileGroup, table: pd.DataFrame, rows: int, lines: list[str]
 ) -> Preview:
     target = card.target
     is_train = target is not None and group.name == target.train_file
@@ -138,7 +138,7 @@ def _to_predict(target: Target, table: pd.DataFrame) -> tuple[str, ...]:
     return target.columns if is_named else target.hidden_columns
 
 
-def _preview_pictures(public: Path, group: Group) -> Preview:
+def _preview_pictures(public: Path, group: FileGroup) -> Preview:
     kinds: Counter[str] = Counter()
     for name in group.paths[:_SAMPLED_PICTURES]:
         try:
@@ -151,7 +151,7 @@ def _preview_pictures(public: Path, group: Group) -> Preview:
     return title, f"{title}; width x height and mode of the first {kinds.total()}: {shown}"
 
 
-def _preview_lines(path: Path, group: Group) -> Preview:
+def _preview_lines(path: Path, group: FileGroup) -> Preview:
     title = f"{name_of(group.name)}: {count_of(len(group.paths), 'file')}, {size_of(group.size)}"
     head = read_head(path, 1 << 14)
     if b"\0" in head:

@@ -20,7 +20,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FileGroup:
     """A file, or all files that one pattern of the card stands for."""
 
     name: str
@@ -33,15 +33,15 @@ class Group:
         return "*" in self.name
 
 
-def group_files(public: Path, patterns: Iterable[str]) -> tuple[Group, ...]:
+def group_files(public: Path, patterns: Iterable[str]) -> tuple[FileGroup, ...]:
     """Return what lies in a public folder, by the patterns of the card and then by name."""
     sizes = dict(sorted(_walk(public, "")))
     groups = []
     for pattern in sorted(set(patterns)):
         paths = [path for path in sizes if _matches(path, pattern)]
         if paths:
-            groups.append(Group(pattern, tuple(paths), sum(sizes.pop(path) for path in paths)))
-    return (*groups, *(Group(path, (path,), size) for path, size in sizes.items()))
+            groups.append(FileGroup(pattern, tuple(paths), sum(sizes.pop(path) for path in paths)))
+    return (*groups, *(FileGroup(path, (path,), size) for path, size in sizes.items()))
 
 
 def read_head(path: Path, most: int = HEAD_BYTES) -> bytes:

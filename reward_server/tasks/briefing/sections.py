@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from reward_server.model import Limits
     from reward_server.tasks.base import Card
     from reward_server.tasks.briefing.packages import Package
-    from reward_server.tasks.briefing.public_files import Group
+    from reward_server.tasks.briefing.public_files import FileGroup
 
 Lengths: TypeAlias = tuple[str, ...]
 """One section from its shortest form to its richest; an empty text leaves it out."""
@@ -33,7 +33,7 @@ def about(card: Card, introduction: str) -> Lengths:
     return tuple(dict.fromkeys(texts)) or (f"{title}\n\n{metric}",)
 
 
-def files(card: Card, groups: Sequence[Group]) -> Lengths:
+def files(card: Card, groups: Sequence[FileGroup]) -> Lengths:
     """List the files, as many as there is room for."""
     place = name_of(f"/workdir/{card.id}/prepared/public", 120)
     head = f"## Files\n\nAll are in {place}, which is read-only:"
@@ -45,13 +45,13 @@ def files(card: Card, groups: Sequence[Group]) -> Lengths:
     )
 
 
-def _list_files(groups: Sequence[Group], most: int, characters: int) -> list[str]:
+def _list_files(groups: Sequence[FileGroup], most: int, characters: int) -> list[str]:
     lines = [f"- {name_of(group.name, characters)} ({_measure(group)})" for group in groups[:most]]
     left = len(groups) - most
     return [*lines, f"- and {left:,} more"] if left > 0 else lines
 
 
-def _measure(group: Group) -> str:
+def _measure(group: FileGroup) -> str:
     count = f"{count_of(len(group.paths), 'file')}, " if group.is_pattern else ""
     return count + size_of(group.size)
 

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from reward_server.tasks.leaks.columns import Side, association_of, find_in_table, tell
-from reward_server.tasks.leaks.metadata import Description, describe
-from reward_server.tasks.leaks.report import Finding, Kind, Severity
+from reward_server.tasks.leaks.metadata import FileMetadata, describe
+from reward_server.tasks.leaks.report import LeakFinding, LeakKind, Severity
 from reward_server.tasks.leaks.views import View, codes_of
 from reward_server.tasks.leaks.words import find_own_labels
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from reward_server.tasks.leaks.columns import Found
-    from reward_server.tasks.leaks.evidence import Evidence
+    from reward_server.tasks.leaks.evidence import LeakEvidence
     from reward_server.tasks.leaks.items import Item
     from reward_server.tasks.leaks.strength import Labels
 
@@ -35,7 +35,7 @@ _HIDDEN = 0.2
 Family = list[tuple[int, "Item", str]]
 
 
-def families(items: Sequence[Item], evidence: Evidence) -> dict[str, Family]:
+def families(items: Sequence[Item], evidence: LeakEvidence) -> dict[str, Family]:
     """Return the files that are named after test rows, by the pattern of their names."""
     place = {name: row for row, name in enumerate(evidence.ids)}
     found: dict[str, Family] = defaultdict(list)
@@ -87,7 +87,7 @@ def _within(part: str, place: dict[str, int]) -> str | None:
     return next((name for name in names if name in place and len(name) > 1), None)
 
 
-def find_in_family(pattern: str, family: Family, evidence: Evidence) -> Iterator[Found]:
+def find_in_family(pattern: str, family: Family, evidence: LeakEvidence) -> Iterator[Found]:
     """Yield what is around the files of one pattern tells about the labels of their rows."""
     step = max(1, len(family) // _MOST_FILES)
     chosen = family[::step][:_MOST_FILES]
@@ -101,7 +101,7 @@ def find_in_family(pattern: str, family: Family, evidence: Evidence) -> Iterator
         if finding.severity is Severity.LEAK:
             what = finding.place.rpartition(":")[2]
             reason = f"the {what} of a row's file: {finding.reason}"
-            yield weight, Finding(Kind.TELLING_FILES, pattern, reason, finding.strength)
+            yield weight, LeakFinding(LeakKind.TELLING_FILES, pattern, reason, finding.strength)
     yield from _own_labels(pattern, shown, evidence, rows)
 
 
@@ -120,7 +120,7 @@ def _outside(family: Family) -> Iterator[View]:
         yield View(f"the size of the file, rest by {modulus},", groups=rests)
 
 
-def _inside(descriptions: list[Description]) -> Iterator[View]:
+def _inside(descriptions: list[FileMetadata]) -> Iterator[View]:
     for name in sorted({name for seen in descriptions for name in seen.hidden}):
         values = codes_of(seen.hidden.get(name, "") for seen in descriptions)
         yield View(f"the {name} of the file", groups=values)
@@ -133,11 +133,14 @@ def _judge_hidden(pattern: str, view: View, labels: tuple[Labels, ...]) -> Itera
             strength = association_of(view, target)
         if strength.beats(_HIDDEN):
             reason = f"{view.what} tells the label of its row"
-            yield strength.skill, Finding(Kind.TELLING_FILES, pattern, reason, strength.text)
+            yield (
+                strength.skill,
+                LeakFinding(LeakKind.TELLING_FILES, pattern, reason, strength.text),
+            )
 
 
 def _own_labels(
-    pattern: str, table: pd.DataFrame, evidence: Evidence, rows: np.ndarray
+    pattern: str, table: pd.DataFrame, evidence: LeakEvidence, rows: np.ndarray
 ) -> Iterator[Found]:
     truth = evidence.truth.iloc[rows]
     for label in evidence.target.columns:
@@ -147,4 +150,4 @@ def _own_labels(
         for name in table:
             for weight, finding in find_own_labels(pattern, table[name], own):
                 reason = f"the {name} of a row's file: {finding.reason}"
-                yield weight, Finding(Kind.TELLING_FILES, pattern, reason, finding.strength)
+                yield weight, LeakFinding(LeakKind.TELLING_FILES, pattern, reason, finding.strength)

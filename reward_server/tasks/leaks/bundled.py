@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reward_server.tasks.leaks.items import IMAGES, files_below
-from reward_server.tasks.leaks.report import Finding, Kind, Look, Severity
+from reward_server.tasks.leaks.report import LeakCheck, LeakFinding, LeakKind, Severity
 from reward_server.tasks.leaks.shipped import (
     index_environment,
     is_fine,
@@ -41,22 +41,24 @@ _SAME_ROWS = 0.5
 _SAME_TEXTS = 0.02
 
 
-def look_at_bundled(card: Card, public: Path, answers: Path, environment: Path | None) -> Look:
+def look_at_bundled(card: Card, public: Path, answers: Path, environment: Path | None) -> LeakCheck:
     """Compare the tables and images of a task with the files of the sandbox's environment."""
     if environment is None or not environment.is_dir():
         text = "the sandbox is a container image, which is not looked at"
         if environment is not None:
             text = "there is no environment of the sandbox to look at"
-        note = Finding(Kind.UNKNOWN, "the sandbox", text, severity=Severity.NOTE)
-        return Look(_NAME, "nothing", (note,))
+        note = LeakFinding(LeakKind.UNKNOWN, "the sandbox", text, severity=Severity.NOTE)
+        return LeakCheck(_NAME, "nothing", (note,))
     shipped = index_environment(environment.resolve())
     findings = [*_find_tables(card, public, answers, shipped), *_find_images(public, shipped)]
     part = ", as far as time allowed" if shipped.is_part else ""
     count = len(shipped.files) + len(shipped.images)
-    return Look(_NAME, f"{count} data files of the environment{part}", tuple(findings))
+    return LeakCheck(_NAME, f"{count} data files of the environment{part}", tuple(findings))
 
 
-def _find_tables(card: Card, public: Path, answers: Path, shipped: Shipped) -> Iterator[Finding]:
+def _find_tables(
+    card: Card, public: Path, answers: Path, shipped: Shipped
+) -> Iterator[LeakFinding]:
     paths = {"the answers": answers}
     if card.target is not None:
         paths |= {name: public / name for name in (card.target.train_file, card.target.test_file)}
@@ -69,12 +71,12 @@ def _find_tables(card: Card, public: Path, answers: Path, shipped: Shipped) -> I
         yield from _find_texts(place, table, shipped)
 
 
-def _find_rows(place: str, table: pd.DataFrame, shipped: Shipped) -> Iterator[Finding]:
+def _find_rows(place: str, table: pd.DataFrame, shipped: Shipped) -> Iterator[LeakFinding]:
     plain = {str(name): [plain_value(value) for value in table[name]] for name in table}
     share = _same_runs(plain, shipped)
     if share >= _SAME_ROWS:
         text = "runs of its columns stand in files that the sandbox ships"
-        yield Finding(Kind.BUNDLED, place, text, f"{share:.0%} of the rows looked at")
+        yield LeakFinding(LeakKind.BUNDLED, place, text, f"{share:.0%} of the rows looked at")
         return
     held: dict[int, list[tuple[float, str, int]]] = defaultdict(list)
     for name, values in plain.items():
@@ -88,7 +90,7 @@ def _find_rows(place: str, table: pd.DataFrame, shipped: Shipped) -> Iterator[Fi
         if share >= _SAME_ROWS:
             where = "/".join(shipped.files[file].parts[-4:])
             text = f"its rows stand in {where}, which the sandbox ships"
-            yield Finding(Kind.BUNDLED, place, text, f"{share:.0%} of the rows looked at")
+            yield LeakFinding(LeakKind.BUNDLED, place, text, f"{share:.0%} of the rows looked at")
             return
 
 
@@ -136,19 +138,19 @@ def _same_measures(name: str, plain: dict[str, list[str]]) -> float:
     return 1.0 if len(fine) >= 50 and len(fine) > 0.8 * len(values) else 0.0
 
 
-def _find_texts(place: str, table: pd.DataFrame, shipped: Shipped) -> Iterator[Finding]:
+def _find_texts(place: str, table: pd.DataFrame, shipped: Shipped) -> Iterator[LeakFinding]:
     texts = [text for name in table for text in long_texts(table[name])]
     hits = sum(hash(text) in shipped.texts for text in texts)
     if hits >= 5 and hits >= _SAME_TEXTS * len(texts):
         told = f"{hits} of {len(texts)} texts looked at"
         text = "its texts stand in a file that the sandbox ships"
-        yield Finding(Kind.BUNDLED, place, text, told)
+        yield LeakFinding(LeakKind.BUNDLED, place, text, told)
 
 
-def _find_images(public: Path, shipped: Shipped) -> Iterator[Finding]:
+def _find_images(public: Path, shipped: Shipped) -> Iterator[LeakFinding]:
     images = (item for item in files_below(public) if item.suffix in IMAGES)
     for _, item in zip(range(_MOST_IMAGES), images, strict=False):
         if hashlib.sha256(item.read()).hexdigest() in shipped.images:
             text = "it is an image that the sandbox ships"
-            yield Finding(Kind.BUNDLED, item.name, text)
+            yield LeakFinding(LeakKind.BUNDLED, item.name, text)
             return

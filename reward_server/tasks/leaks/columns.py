@@ -10,7 +10,7 @@ import pandas as pd
 
 from reward_server.tasks.leaks.differences import association, purest, trend
 from reward_server.tasks.leaks.evidence import to_numbers
-from reward_server.tasks.leaks.report import Finding, Kind, Severity
+from reward_server.tasks.leaks.report import LeakFinding, LeakKind, Severity
 from reward_server.tasks.leaks.strength import (
     NOTHING,
     Labels,
@@ -36,7 +36,7 @@ _MORE_THAN_TRAIN = 0.2
 _DOUBTS = 5
 _SHARE_OF_LABEL = 0.02
 
-Found = tuple[float, Finding]
+Found = tuple[float, LeakFinding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,28 +102,28 @@ def _judge(told: _Told, *, is_new: bool) -> Iterator[Found]:
     reason = f"{told.view.what} tell{'' if told.view.what.endswith('s') else 's'} the label"
     reason += "" if told.labels.name == "label" else f" {told.labels.name}"
 
-    def found(kind: Kind, text: str, severity: Severity = Severity.LEAK) -> Found:
-        return strength.skill, Finding(kind, told.place, text, strength.text, severity)
+    def found(kind: LeakKind, text: str, severity: Severity = Severity.LEAK) -> Found:
+        return strength.skill, LeakFinding(kind, told.place, text, strength.text, severity)
 
     if told.view.is_hidden:
         is_plain = told.natural < _ASSOCIATED
         differs = association_of(told.view, told.labels) if is_plain else NOTHING
         more = strength.beats(max(_HIDDEN, told.natural + _ASSOCIATED))
         if more or differs.beats(_HIDDEN):
-            yield found(Kind.HIDDEN_CHANNEL, reason)
+            yield found(LeakKind.HIDDEN_CHANNEL, reason)
     elif strength.beats(_TELLING[is_classes]):
-        yield found(Kind.TELLING_COLUMN, reason)
+        yield found(LeakKind.TELLING_COLUMN, reason)
     elif is_new and (
         strength.beats(_HIDDEN) or association_of(told.view, told.labels).beats(_ASSOCIATED)
     ):
-        yield found(Kind.TELLING_COLUMN, f"{reason}, and the train file has no such column")
+        yield found(LeakKind.TELLING_COLUMN, f"{reason}, and the train file has no such column")
     elif strength.beats(_HIDDEN) and _is_more(strength, told.in_train):
-        yield found(Kind.TELLING_COLUMN, f"{reason} far better than in the train file")
+        yield found(LeakKind.TELLING_COLUMN, f"{reason} far better than in the train file")
     elif strength.beats(_NOTABLE[is_classes]):
-        yield found(Kind.TELLING_COLUMN, f"{reason} well", Severity.NOTE)
+        yield found(LeakKind.TELLING_COLUMN, f"{reason} well", Severity.NOTE)
     if told.partly is not None:
         text = "some of its values occur with one label alone"
-        yield 0.5, Finding(Kind.PARTLY_TELLING, told.place, text, told.partly)
+        yield 0.5, LeakFinding(LeakKind.PARTLY_TELLING, told.place, text, told.partly)
 
 
 def _is_more(strength: Strength, in_train: Strength) -> bool:
@@ -210,7 +210,10 @@ def find_highest(file: str, guesses: pd.DataFrame, labels: tuple[Labels, ...]) -
             strength = guessed(np.eye(target.classes)[highest], known)
             if strength.beats(_HIDDEN):
                 text = "the highest of its columns is the label"
-                yield strength.skill, Finding(Kind.TELLING_SAMPLE, file, text, strength.text)
+                yield (
+                    strength.skill,
+                    LeakFinding(LeakKind.TELLING_SAMPLE, file, text, strength.text),
+                )
 
 
 def find_in_ids(file: str, ids: Sequence[str], labels: tuple[Labels, ...]) -> Iterator[Found]:
@@ -222,4 +225,4 @@ def find_in_ids(file: str, ids: Sequence[str], labels: tuple[Labels, ...]) -> It
                 strength = association_of(view, target)
             if strength.beats(_ASSOCIATED):
                 reason = f"{view.what} tells the label"
-                yield strength.skill, Finding(Kind.TELLING_ID, file, reason, strength.text)
+                yield strength.skill, LeakFinding(LeakKind.TELLING_ID, file, reason, strength.text)

@@ -14,7 +14,7 @@ from PIL import Image
 from reward_server.tasks.leaks.columns import Side, find_in_table, tell
 from reward_server.tasks.leaks.evidence import part_of_test
 from reward_server.tasks.leaks.items import IMAGES
-from reward_server.tasks.leaks.report import Finding, Kind, Severity
+from reward_server.tasks.leaks.report import LeakFinding, LeakKind, Severity
 from reward_server.tasks.leaks.tables import parse_written
 from reward_server.tasks.leaks.views import View
 from reward_server.tasks.leaks.words import find_own_labels, names_of
@@ -22,7 +22,7 @@ from reward_server.tasks.leaks.words import find_own_labels, names_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reward_server.tasks.leaks.evidence import Evidence
+    from reward_server.tasks.leaks.evidence import LeakEvidence
     from reward_server.tasks.leaks.strength import Codes
 
 _SEPARATORS = re.compile(r"[,;\t|: ]+")
@@ -34,7 +34,9 @@ _MOST_PIXELS = 1 << 24
 _DTYPES = ("u1", "i2", "i4", "i8", "f4", "f8")
 
 
-def find_answers(place: str, data: bytes, suffix: str, evidence: Evidence) -> Iterator[Finding]:
+def find_answers(
+    place: str, data: bytes, suffix: str, evidence: LeakEvidence
+) -> Iterator[LeakFinding]:
     """Yield whether the bytes of a public file tell the labels of test rows."""
     yield from _listed(place, data, evidence)
     for table in (*_tables(data), *_vectors(data, suffix, len(evidence.ids))):
@@ -45,7 +47,7 @@ def find_answers(place: str, data: bytes, suffix: str, evidence: Evidence) -> It
                 return
 
 
-def _listed(place: str, data: bytes, evidence: Evidence) -> Iterator[Finding]:
+def _listed(place: str, data: bytes, evidence: LeakEvidence) -> Iterator[LeakFinding]:
     """Yield whether being named in a file at all tells the label of a row."""
     words = set(_SEPARATORS.split(_JOINED.sub(" ", data.decode("utf-8", errors="replace"))))
     named = np.array([name in words for name in evidence.ids])
@@ -55,12 +57,12 @@ def _listed(place: str, data: bytes, evidence: Evidence) -> Iterator[Finding]:
         strength = tell(View("", groups=named.astype(np.intp)), labels)
         if strength.beats(_TELLING):
             text = "the rows whose ids it names have other labels than the rest"
-            yield Finding(Kind.ANSWERS_IN_FILE, place, text, strength.text)
+            yield LeakFinding(LeakKind.ANSWERS_IN_FILE, place, text, strength.text)
 
 
 def _judge(
-    place: str, id_name: str | None, rows: Codes, table: pd.DataFrame, evidence: Evidence
-) -> Iterator[Finding]:
+    place: str, id_name: str | None, rows: Codes, table: pd.DataFrame, evidence: LeakEvidence
+) -> Iterator[LeakFinding]:
     how = "in the order of the test file" if id_name is None else "beside the ids"
     part = part_of_test(table)
     rows = rows[part.rows]
@@ -69,17 +71,17 @@ def _judge(
     for _, finding in find_in_table(place, side, known, [] if id_name is None else [id_name]):
         if finding.severity is Severity.LEAK:
             text = f"it holds labels of test rows, {how}: {finding.reason}"
-            yield Finding(Kind.ANSWERS_IN_FILE, place, text, finding.strength)
+            yield LeakFinding(LeakKind.ANSWERS_IN_FILE, place, text, finding.strength)
     others = part.table.columns.drop([id_name] if id_name is not None else [])
     for own in names_of(evidence, rows):
         for name in others:
             if not _is_public(str(name), part.table, rows, evidence):
                 for _, finding in find_own_labels(place, part.table[name], own):
                     text = f"{finding.reason}, {how}"
-                    yield Finding(Kind.ANSWERS_IN_FILE, place, text, finding.strength)
+                    yield LeakFinding(LeakKind.ANSWERS_IN_FILE, place, text, finding.strength)
 
 
-def _is_public(name: str, table: pd.DataFrame, rows: Codes, evidence: Evidence) -> bool:
+def _is_public(name: str, table: pd.DataFrame, rows: Codes, evidence: LeakEvidence) -> bool:
     """Tell whether a column is that of the test file."""
     test = evidence.test.table
     if name not in test or evidence.test.is_part:
@@ -88,7 +90,7 @@ def _is_public(name: str, table: pd.DataFrame, rows: Codes, evidence: Evidence) 
 
 
 def _aligned(
-    table: pd.DataFrame, evidence: Evidence
+    table: pd.DataFrame, evidence: LeakEvidence
 ) -> Iterator[tuple[str | None, Codes, pd.DataFrame]]:
     """Yield the rows of a table that are test rows: by a column of ids, or by their number."""
     wanted = set(evidence.ids)

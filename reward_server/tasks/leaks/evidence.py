@@ -10,7 +10,7 @@ import pandas as pd
 
 from reward_server.tasks.base import TargetKind
 from reward_server.tasks.leaks.strength import Labels, standardised_ranks
-from reward_server.tasks.leaks.tables import Written, read_column, read_written, take_part
+from reward_server.tasks.leaks.tables import WrittenTable, read_column, read_written, take_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ _WORDS = {"true": "1", "false": "0"}
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class LeakEvidence:
     """The tables of a task with a target, and the answers in the order of the test table."""
 
     card: Card
@@ -37,8 +37,8 @@ class Evidence:
     ids: tuple[str, ...]
     truth: pd.DataFrame
     labels: tuple[Labels, ...]
-    test: Written
-    train: Written
+    test: WrittenTable
+    train: WrittenTable
     train_labels: tuple[Labels, ...]
 
     @property
@@ -59,7 +59,7 @@ class Evidence:
         return places.reindex(_numbered(ids)).fillna(-1).to_numpy(np.intp)
 
 
-def read_evidence(card: Card, target: Target, public: Path, answers: Path) -> Evidence:
+def read_evidence(card: Card, target: Target, public: Path, answers: Path) -> LeakEvidence:
     """Read the tables of a task; large ones in part.
 
     Raises:
@@ -79,7 +79,7 @@ def read_evidence(card: Card, target: Target, public: Path, answers: Path) -> Ev
         others = test.table.columns.difference(truth.columns, sort=False)
         truth = truth.join(test.table[others])
     train = read_written(public / target.train_file, _MOST_TRAIN_ROWS)
-    return Evidence(
+    return LeakEvidence(
         card=card,
         target=target,
         public=public,
@@ -93,11 +93,11 @@ def read_evidence(card: Card, target: Target, public: Path, answers: Path) -> Ev
     )
 
 
-def _whole_column(part: Written, path: Path, name: str) -> list[str]:
+def _whole_column(part: WrittenTable, path: Path, name: str) -> list[str]:
     return read_column(path, name) if part.is_part else part.table[name].tolist()
 
 
-def part_of_test(table: pd.DataFrame) -> Written:
+def part_of_test(table: pd.DataFrame) -> WrittenTable:
     """Return at most as many rows of a table as are read of the test table."""
     return take_part(table, MOST_ROWS)
 

@@ -17,7 +17,13 @@ from reward_server.tasks.leaks.items import (
     files_below,
     members_of,
 )
-from reward_server.tasks.leaks.report import Finding, Kind, Look, Severity, strongest_by_place
+from reward_server.tasks.leaks.report import (
+    LeakCheck,
+    LeakFinding,
+    LeakKind,
+    Severity,
+    strongest_by_place,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
 
     from reward_server.tasks.base import Card
     from reward_server.tasks.leaks.columns import Found
-    from reward_server.tasks.leaks.evidence import Evidence
+    from reward_server.tasks.leaks.evidence import LeakEvidence
 
 _MOST_READ_BYTES = 512 << 20
 _NOTABLE_COPIES = 0.005
@@ -36,7 +42,9 @@ _DEPTH = 3
 _VARYING = re.compile(r"\d+")
 
 
-def look_at_files(card: Card, public: Path, answers: Path, evidence: Evidence | None) -> Look:
+def look_at_files(
+    card: Card, public: Path, answers: Path, evidence: LeakEvidence | None
+) -> LeakCheck:
     """Look at every public file that is no table of the task, and into archives."""
     items, findings = _unpack(files_below(public))
     families = {} if evidence is None else attached.families(items, evidence)
@@ -66,13 +74,13 @@ def look_at_files(card: Card, public: Path, answers: Path, evidence: Evidence | 
     scope = (
         f"{len(items)} files and members of archives{more}, {len(attached_names)} named after rows"
     )
-    return Look("files beside the tables", scope, strongest_by_place(found))
+    return LeakCheck("files beside the tables", scope, strongest_by_place(found))
 
 
-def _unpack(files: Iterable[Item], depth: int = _DEPTH) -> tuple[list[Item], list[Finding]]:
+def _unpack(files: Iterable[Item], depth: int = _DEPTH) -> tuple[list[Item], list[LeakFinding]]:
     """Return files and what is packed in them, and what could not be looked into."""
     items: list[Item] = []
-    findings: list[Finding] = []
+    findings: list[LeakFinding] = []
     for item in files:
         items.append(item)
         try:
@@ -101,8 +109,8 @@ def _lone(items: list[Item]) -> Iterator[Item]:
         yield from (item for n, item in enumerate(group) if n < 5 or item.size > 4 * usual)
 
 
-def _sealed(item: Item, error: SealedError) -> Finding:
-    return Finding(Kind.UNKNOWN, item.name, str(error), severity=Severity.NOTE)
+def _sealed(item: Item, error: SealedError) -> LeakFinding:
+    return LeakFinding(LeakKind.UNKNOWN, item.name, str(error), severity=Severity.NOTE)
 
 
 def _is_table(card: Card, name: str) -> bool:
@@ -134,7 +142,7 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _copy_by_size(item: Item, private: dict[str, int]) -> Iterator[Finding]:
+def _copy_by_size(item: Item, private: dict[str, int]) -> Iterator[LeakFinding]:
     if item.size in private.values():
         with item.open() as file:
             digest = hashlib.sha256()
@@ -144,11 +152,11 @@ def _copy_by_size(item: Item, private: dict[str, int]) -> Iterator[Finding]:
             yield _private_copy(item)
             return
     text = "it is too large to be looked at"
-    yield Finding(Kind.UNKNOWN, item.name, text, severity=Severity.NOTE)
+    yield LeakFinding(LeakKind.UNKNOWN, item.name, text, severity=Severity.NOTE)
 
 
-def _private_copy(item: Item) -> Finding:
-    return Finding(Kind.ANSWERS_IN_FILE, item.name, "it is a copy of a private file")
+def _private_copy(item: Item) -> LeakFinding:
+    return LeakFinding(LeakKind.ANSWERS_IN_FILE, item.name, "it is a copy of a private file")
 
 
 def _judge(
@@ -156,8 +164,8 @@ def _judge(
     data: bytes,
     private: dict[str, int],
     known: set[str],
-    evidence: Evidence | None,
-) -> Iterator[Finding]:
+    evidence: LeakEvidence | None,
+) -> Iterator[LeakFinding]:
     digest = _digest(data)
     if digest in private:
         yield _private_copy(item)
@@ -166,8 +174,8 @@ def _judge(
 
 
 def _copies(
-    families: dict[str, attached.Family], items: list[Item], evidence: Evidence
-) -> Iterator[Finding]:
+    families: dict[str, attached.Family], items: list[Item], evidence: LeakEvidence
+) -> Iterator[LeakFinding]:
     """Yield whether files of test rows stand among the other files, byte for byte."""
     of_rows = {item.name: item for family in families.values() for _, item, _ in family}
     suffixes = {item.suffix for item in of_rows.values()}
@@ -193,4 +201,6 @@ def _copies(
         severity = Severity.LEAK if share >= _TOO_MANY_COPIES else Severity.NOTE
         text = "files of test rows stand among the train files"
         place = evidence.target.train_file
-        yield Finding(Kind.OVERLAP, place, text, f"{share:.1%} of {len(chosen)} files", severity)
+        yield LeakFinding(
+            LeakKind.OVERLAP, place, text, f"{share:.1%} of {len(chosen)} files", severity
+        )

@@ -13,7 +13,7 @@ import numpy as np
 
 from reward_server.tasks.leaks.columns import association_of, tell
 from reward_server.tasks.leaks.evidence import to_numbers
-from reward_server.tasks.leaks.report import Finding, Kind, Severity
+from reward_server.tasks.leaks.report import LeakFinding, LeakKind, Severity
 from reward_server.tasks.leaks.tables import MOST_BYTES
 from reward_server.tasks.leaks.views import View, codes_of
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from reward_server.tasks.leaks.columns import Found
-    from reward_server.tasks.leaks.evidence import Evidence
+    from reward_server.tasks.leaks.evidence import LeakEvidence
 
 _TELLING = 0.2
 
 
-def find_in_forms(evidence: Evidence) -> Iterator[Found]:
+def find_in_forms(evidence: LeakEvidence) -> Iterator[Found]:
     """Yield whether the way a row of the test file is written tells its label."""
     file = evidence.target.test_file
     forms = _forms(evidence.public / file, len(evidence.ids))
@@ -40,7 +40,7 @@ def find_in_forms(evidence: Evidence) -> Iterator[Found]:
         strength = max(tell(view, labels), association_of(view, labels), key=lambda x: x.skill)
         if strength.beats(_TELLING):
             text = "how a row is written tells its label"
-            yield strength.skill, Finding(Kind.HIDDEN_CHANNEL, file, text, strength.text)
+            yield strength.skill, LeakFinding(LeakKind.HIDDEN_CHANNEL, file, text, strength.text)
 
 
 def _forms(path: Path, rows: int) -> list[Hashable]:
@@ -59,7 +59,7 @@ def _forms(path: Path, rows: int) -> list[Hashable]:
     return [(line.startswith(b'"'), line.count(b'"'), line[-1:].isspace()) for line in lines]
 
 
-def find_changed_columns(evidence: Evidence) -> Iterator[Found]:
+def find_changed_columns(evidence: LeakEvidence) -> Iterator[Found]:
     """Yield the columns of the test file that are others than in the answers."""
     target, test = evidence.target, evidence.test
     truth = evidence.truth.iloc[test.rows]
@@ -70,7 +70,7 @@ def find_changed_columns(evidence: Evidence) -> Iterator[Found]:
                 place = f"{target.test_file}:{name}"
                 text = "it is not what the same column of the answers says"
                 told = f"{share:.1%} of the rows"
-                yield 1.0, Finding(Kind.HIDDEN_CHANNEL, place, text, told, Severity.FAULT)
+                yield 1.0, LeakFinding(LeakKind.HIDDEN_CHANNEL, place, text, told, Severity.FAULT)
 
 
 def _differing(here: pd.Series, there: pd.Series) -> float:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from reward_server.tasks.base import TargetKind
 from reward_server.tasks.leaks.columns import Side, find_highest, find_in_table
-from reward_server.tasks.leaks.evidence import Evidence, part_of_test, read_evidence
+from reward_server.tasks.leaks.evidence import LeakEvidence, part_of_test, read_evidence
 from reward_server.tasks.leaks.files import look_at_files
 from reward_server.tasks.leaks.forms import find_changed_columns, find_in_forms
 from reward_server.tasks.leaks.order import look_at_order
 from reward_server.tasks.leaks.overlap import look_at_overlap
 from reward_server.tasks.leaks.report import (
-    Finding,
-    Kind,
-    Look,
+    LeakCheck,
+    LeakFinding,
+    LeakKind,
     Severity,
     strongest_by_place,
 )
@@ -35,24 +35,26 @@ if TYPE_CHECKING:
 _LONG_TEXT = 12
 
 
-def find_leaks(card: Card, public: Path, answers: Path) -> tuple[Finding, ...]:
+def find_leaks(card: Card, public: Path, answers: Path) -> tuple[LeakFinding, ...]:
     """Return every leak and fault in the public files; not what needs a grader or a sandbox."""
     looks = look_for_leaks(card, public, answers)
     found = (finding for look in looks for finding in look.findings)
     return tuple(finding for finding in found if finding.severity is not Severity.NOTE)
 
 
-def look_for_leaks(card: Card, public: Path, answers: Path) -> tuple[Look, ...]:
+def look_for_leaks(card: Card, public: Path, answers: Path) -> tuple[LeakCheck, ...]:
     """Look at columns, order, overlap and files; without a target at the files alone."""
     if card.target is None:
-        note = Look("tables", "not looked at: the card names no target")
+        note = LeakCheck("tables", "not looked at: the card names no target")
         return note, look_at_files(card, public, answers, None)
     try:
         evidence = read_evidence(card, card.target, public, answers)
     except (OSError, ValueError, KeyError) as error:
         text = f"the tables and the answers do not fit each other: {error}"
-        fault = Finding(Kind.DAMAGED, card.target.test_file, text, severity=Severity.FAULT)
-        return Look("tables", "not readable", (fault,)), look_at_files(card, public, answers, None)
+        fault = LeakFinding(LeakKind.DAMAGED, card.target.test_file, text, severity=Severity.FAULT)
+        return LeakCheck("tables", "not readable", (fault,)), look_at_files(
+            card, public, answers, None
+        )
     return (
         _look_at_columns(evidence),
         look_at_order(evidence),
@@ -61,7 +63,7 @@ def look_for_leaks(card: Card, public: Path, answers: Path) -> tuple[Look, ...]:
     )
 
 
-def _look_at_columns(evidence: Evidence) -> Look:
+def _look_at_columns(evidence: LeakEvidence) -> LeakCheck:
     test, (sample, rows) = evidence.test, _sample(evidence)
     found = [
         *find_changed_columns(evidence),
@@ -73,18 +75,18 @@ def _look_at_columns(evidence: Evidence) -> Look:
     part = f" (of {test.total})" if test.is_part else ""
     scope = f"{len(test.table.columns)} of test and {len(sample.columns)} of sample, "
     scope += f"{len(test.rows)} rows{part}"
-    return Look("columns", scope, strongest_by_place(found))
+    return LeakCheck("columns", scope, strongest_by_place(found))
 
 
-def _hidden_columns(evidence: Evidence) -> Iterator[Found]:
+def _hidden_columns(evidence: LeakEvidence) -> Iterator[Found]:
     target = evidence.target
     names = {*target.hidden_columns, *target.columns}
     for name in sorted(names & set(evidence.test.table.columns)):
         text = "the label itself stands in the test file"
-        yield 2.0, Finding(Kind.LABEL_COLUMN, f"{target.test_file}:{name}", text)
+        yield 2.0, LeakFinding(LeakKind.LABEL_COLUMN, f"{target.test_file}:{name}", text)
 
 
-def _in_test(evidence: Evidence) -> Iterator[Found]:
+def _in_test(evidence: LeakEvidence) -> Iterator[Found]:
     target, table = evidence.target, evidence.test.table
     labels = evidence.labels_of(evidence.test.rows)
     side, train = Side(table, labels), _train(evidence)
@@ -103,12 +105,12 @@ def _in_test(evidence: Evidence) -> Iterator[Found]:
                 yield from find_own_labels(place, table[name], own)
 
 
-def _train(evidence: Evidence) -> Side:
+def _train(evidence: LeakEvidence) -> Side:
     part = part_of_test(evidence.train.table)
     return Side(part.table, tuple(labels.take(part.rows) for labels in evidence.train_labels))
 
 
-def _sample(evidence: Evidence) -> tuple[pd.DataFrame, Codes]:
+def _sample(evidence: LeakEvidence) -> tuple[pd.DataFrame, Codes]:
     path = evidence.public / evidence.card.sample_submission
     sample = read_written(path, 1 << 62).table
     rows = evidence.rows_of(sample[evidence.target.id_column].tolist())
@@ -116,7 +118,7 @@ def _sample(evidence: Evidence) -> tuple[pd.DataFrame, Codes]:
     return part.table, rows[rows >= 0][part.rows]
 
 
-def _in_sample(evidence: Evidence, table: pd.DataFrame, rows: Codes) -> Iterator[Found]:
+def _in_sample(evidence: LeakEvidence, table: pd.DataFrame, rows: Codes) -> Iterator[Found]:
     file, labels = evidence.card.sample_submission, evidence.labels_of(rows)
     if evidence.target.kind is TargetKind.TEXT:
         yield from find_in_selections(file, table, rows, evidence)

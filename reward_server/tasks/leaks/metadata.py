@@ -26,14 +26,14 @@ _JPEG_END, _PNG_END = b"\xff\xd9", b"IEND\xaeB`\x82"
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class FileMetadata:
     """What is known about a file, as written values by name."""
 
     shown: dict[str, str]
     hidden: dict[str, str] = field(default_factory=dict)
 
 
-def describe(item: Item) -> Description:
+def describe(item: Item) -> FileMetadata:
     """Describe a file without judging what it holds."""
     size = {"size": str(item.size)}
     data = item.read(_MOST_BYTES)
@@ -43,18 +43,18 @@ def describe(item: Item) -> Description:
                 warnings.simplefilter("ignore")
                 return _describe_image(data, size)
         except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
-            return Description(size, {"coding": "broken"})
+            return FileMetadata(size, {"coding": "broken"})
     if b"\0" in data[:1024]:
-        return Description(size)
+        return FileMetadata(size)
     comments = [comment.decode("utf-8", "replace") for comment in _COMMENT.findall(data)]
     last = data.rstrip().rpartition(b"\n")[2][-80:].decode("utf-8", "replace")
     space = data[len(data.rstrip()) :]
     forms = repr((space, data[:3].isspace(), b"\r" in data, b" \n" in data, b"\t" in data))
     shown = size | {"comment": " ".join(comments), "last line": last}
-    return Description(shown, {"line ends": forms})
+    return FileMetadata(shown, {"line ends": forms})
 
 
-def _describe_image(data: bytes, shown: dict[str, str]) -> Description:
+def _describe_image(data: bytes, shown: dict[str, str]) -> FileMetadata:
     with Image.open(io.BytesIO(data)) as image:
         hidden = {
             "coding": f"{image.format} {image.mode} {getattr(image, 'quantization', '')}",
@@ -70,7 +70,7 @@ def _describe_image(data: bytes, shown: dict[str, str]) -> Description:
     end = data.rfind(mark)
     hidden["end"] = data[end + len(mark) :][:200].hex() if end >= 0 else "none"
     hidden["end's length"] = str(len(data) - end)
-    return Description(shown, hidden)
+    return FileMetadata(shown, hidden)
 
 
 def _corners(image: Image.Image) -> dict[str, str]:

@@ -9,7 +9,13 @@ import numpy as np
 from reward_server.tasks.base import TargetKind
 from reward_server.tasks.leaks.columns import association_of, find_in_ids, tell
 from reward_server.tasks.leaks.differences import lag, trend
-from reward_server.tasks.leaks.report import Finding, Kind, Look, Severity, strongest_by_place
+from reward_server.tasks.leaks.report import (
+    LeakCheck,
+    LeakFinding,
+    LeakKind,
+    Severity,
+    strongest_by_place,
+)
 from reward_server.tasks.leaks.strength import (
     Labels,
     from_train_neighbours,
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from reward_server.tasks.leaks.columns import Found
-    from reward_server.tasks.leaks.evidence import Evidence
+    from reward_server.tasks.leaks.evidence import LeakEvidence
     from reward_server.tasks.leaks.strength import Codes, Strength
 
 _MOST_ROWS = 50_000
@@ -33,7 +39,7 @@ _TELLING = 0.2
 _TREND = 0.04
 
 
-def look_at_order(evidence: Evidence) -> Look:
+def look_at_order(evidence: LeakEvidence) -> LeakCheck:
     """Look at ids and at the order of rows in the test and sample files."""
     target, sample = evidence.target, evidence.card.sample_submission
     place = f"{target.test_file}:{target.id_column}"
@@ -46,10 +52,10 @@ def look_at_order(evidence: Evidence) -> Look:
     found += _find_in_sample(f"{sample}:{target.id_column}", evidence)
     part = "" if len(evidence.ids) <= _MOST_ROWS else f", the first {_MOST_ROWS} only"
     scope = f"{len(evidence.ids)} ids and places{part}"
-    return Look("ids and order of rows", scope, strongest_by_place(found))
+    return LeakCheck("ids and order of rows", scope, strongest_by_place(found))
 
 
-def _alphabetical(evidence: Evidence, rows: Codes) -> Iterator[Labels]:
+def _alphabetical(evidence: LeakEvidence, rows: Codes) -> Iterator[Labels]:
     """Yield the place of each text that is asked for in the order of their letters."""
     if evidence.target.kind is TargetKind.TEXT:
         texts = evidence.truth[evidence.target.columns[0]].to_numpy(dtype=str)[rows]
@@ -57,13 +63,13 @@ def _alphabetical(evidence: Evidence, rows: Codes) -> Iterator[Labels]:
         yield Labels("text", standardised_ranks(places))
 
 
-def _find_in_sample(place: str, evidence: Evidence) -> Iterator[Found]:
+def _find_in_sample(place: str, evidence: LeakEvidence) -> Iterator[Found]:
     sample = evidence.public / evidence.card.sample_submission
     ids = read_column(sample, evidence.target.id_column)
     rows = evidence.rows_of(ids)
     if (rows < 0).any() or len(rows) != len(evidence.ids):
         text = "it does not name the rows of the test file"
-        yield 1.0, Finding(Kind.DAMAGED, place, text, severity=Severity.FAULT)
+        yield 1.0, LeakFinding(LeakKind.DAMAGED, place, text, severity=Severity.FAULT)
     if not np.array_equal(rows, np.arange(len(rows))):
         rows = rows[rows >= 0][:_MOST_ROWS]
         yield from _find_in_order(place, evidence.labels_of(rows))
@@ -104,7 +110,7 @@ def _rising(place: str, what: str, strength: Strength) -> Iterator[Found]:
         yield _found(place, f"{what} follows the labels", strength)
 
 
-def _find_beside_train(place: str, evidence: Evidence) -> Iterator[Found]:
+def _find_beside_train(place: str, evidence: LeakEvidence) -> Iterator[Found]:
     """Yield whether the label of a test row is that of the train rows with the next ids."""
     column = evidence.target.id_column
     if column not in evidence.train.table or evidence.test.is_part:
@@ -126,5 +132,5 @@ def _find_beside_train(place: str, evidence: Evidence) -> Iterator[Found]:
 
 
 def _found(place: str, reason: str, strength: Strength) -> Found:
-    kind = Kind.TELLING_ID if "id" in reason.split() else Kind.TELLING_ORDER
-    return strength.skill, Finding(kind, place, reason, strength.text)
+    kind = LeakKind.TELLING_ID if "id" in reason.split() else LeakKind.TELLING_ORDER
+    return strength.skill, LeakFinding(kind, place, reason, strength.text)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from reward_server.tasks.leaks.evidence import to_numbers
-from reward_server.tasks.leaks.report import Finding, Kind, Look, Severity
+from reward_server.tasks.leaks.report import LeakCheck, LeakFinding, LeakKind, Severity
 from reward_server.tasks.leaks.resemblance import KnownTexts
 from reward_server.tasks.leaks.strength import ALPHA
 from reward_server.tasks.leaks.tables import MOST_BYTES, parse_written
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from reward_server.tasks.leaks.evidence import Evidence
+    from reward_server.tasks.leaks.evidence import LeakEvidence
     from reward_server.tasks.leaks.strength import Codes
 
     KeysOf = Callable[[pd.DataFrame], Iterable[str]]
@@ -42,16 +42,16 @@ _SPACES = re.compile(r"\s+")
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
-def look_at_overlap(evidence: Evidence) -> Look:
+def look_at_overlap(evidence: LeakEvidence) -> LeakCheck:
     """Look for test rows in the train file."""
     train, test = evidence.train, evidence.test
     part = f" (of {test.total})" if test.is_part else ""
     scope = f"{len(test.rows)} test rows{part} in {train.total} train rows"
     findings = (*_same_ids(evidence), *_same_rows(evidence))
-    return Look("overlap of train and test", scope, findings[:3])
+    return LeakCheck("overlap of train and test", scope, findings[:3])
 
 
-def _same_ids(evidence: Evidence) -> Iterator[Finding]:
+def _same_ids(evidence: LeakEvidence) -> Iterator[LeakFinding]:
     target = evidence.target
     if _are_counted(evidence.ids):
         return
@@ -60,7 +60,7 @@ def _same_ids(evidence: Evidence) -> Iterator[Finding]:
         severity = Severity.LEAK if shared >= _LEAST_SHARE else Severity.NOTE
         text = "test ids stand in the train file"
         place = f"{target.train_file}:{target.id_column}"
-        yield Finding(Kind.OVERLAP, place, text, f"{shared:.1%} of the test rows", severity)
+        yield LeakFinding(LeakKind.OVERLAP, place, text, f"{shared:.1%} of the test rows", severity)
 
 
 def _are_counted(ids: Sequence[str]) -> bool:
@@ -70,7 +70,7 @@ def _are_counted(ids: Sequence[str]) -> bool:
     return len(set(numbers)) == max(numbers) - min(numbers) + 1
 
 
-def _same_rows(evidence: Evidence) -> Iterator[Finding]:
+def _same_rows(evidence: LeakEvidence) -> Iterator[LeakFinding]:
     test, target = evidence.test.table, evidence.target
     hidden = {*target.columns, *target.hidden_columns}
     if not _are_texts(test[target.id_column]):
@@ -106,7 +106,7 @@ def _kinds_of_keys(test: pd.DataFrame, shared: list[str]) -> Iterator[tuple[str,
             yield f"ends of {name}", partial(_plain, name=name, last=_MANY_LETTERS)
 
 
-def _compare(file: str, what: str, train: Codes, test: Codes) -> Iterator[Finding]:
+def _compare(file: str, what: str, train: Codes, test: Codes) -> Iterator[LeakFinding]:
     """Yield whether test keys stand in the train file more often than train keys do twice."""
     known, counts = np.unique(train, return_counts=True)
     repeated = int(counts[counts > 1].sum())
@@ -114,7 +114,7 @@ def _compare(file: str, what: str, train: Codes, test: Codes) -> Iterator[Findin
     yield from _judge(file, what, (repeated, len(train)), (hits, len(test)))
 
 
-def _resembling(file: str, name: str, train: list[str], test: list[str]) -> Iterator[Finding]:
+def _resembling(file: str, name: str, train: list[str], test: list[str]) -> Iterator[LeakFinding]:
     step = max(1, len(train) // _MOST_TEXTS)
     known = KnownTexts(train[::step])
     some, asked = train[::step][:_MOST_COMPARED], test[:_MOST_COMPARED]
@@ -126,16 +126,16 @@ def _resembling(file: str, name: str, train: list[str], test: list[str]) -> Iter
 
 def _judge(
     file: str, what: str, train: tuple[int, int], test: tuple[int, int]
-) -> Iterator[Finding]:
+) -> Iterator[LeakFinding]:
     (repeated, known), (hits, asked) = train, test
     natural, share = (repeated + 1) / (known + 1), hits / asked
     told = f"{share:.1%} of the test rows, {natural:.1%} of the train rows stand there twice"
     text = f"{what} stand in the train file with their labels"
     chance = stats.binom.sf(hits - 1, asked, min(1.0, natural))
     if share >= natural + _LEAST_SHARE and chance < ALPHA:
-        yield Finding(Kind.OVERLAP, file, text, told)
+        yield LeakFinding(LeakKind.OVERLAP, file, text, told)
     elif share >= natural + _NOTABLE_SHARE and hits > 1 and chance < 1e-3:
-        yield Finding(Kind.OVERLAP, file, text, told, Severity.NOTE)
+        yield LeakFinding(LeakKind.OVERLAP, file, text, told, Severity.NOTE)
 
 
 def _hashes(keys: Iterable[str]) -> Codes:

@@ -18,7 +18,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-class Kind(StrEnum):
+class LeakKind(StrEnum):
     """What was found; every kind has a fixed explanation and advice."""
 
     LABEL_COLUMN = "label column"
@@ -43,61 +43,61 @@ class _Advice:
 
 
 _ADVICE = {
-    Kind.LABEL_COLUMN: _Advice(
+    LeakKind.LABEL_COLUMN: _Advice(
         "a program reads the answers instead of predicting them",
         "drop the column from the public file in prepare.py",
     ),
-    Kind.TELLING_COLUMN: _Advice(
+    LeakKind.TELLING_COLUMN: _Advice(
         "this column alone predicts the label, so that a score says nothing about a model",
         "drop the column, or make sure that it is known when a prediction is due",
     ),
-    Kind.PARTLY_TELLING: _Advice(
+    LeakKind.PARTLY_TELLING: _Advice(
         "the labels of these rows can be read off without a model",
         "blank or drop the column in both public files",
     ),
-    Kind.HIDDEN_CHANNEL: _Advice(
+    LeakKind.HIDDEN_CHANNEL: _Advice(
         "honest data has no such trace, so something wrote the label into it",
         "write the column anew from the raw data, rounded and formatted alike for all rows",
     ),
-    Kind.TELLING_ORDER: _Advice(
+    LeakKind.TELLING_ORDER: _Advice(
         "a row's place gives its label away", "shuffle the rows with a fixed seed in prepare.py"
     ),
-    Kind.TELLING_ID: _Advice(
+    LeakKind.TELLING_ID: _Advice(
         "a row's id gives its label away", "number the rows anew after shuffling them"
     ),
-    Kind.OVERLAP: _Advice(
+    LeakKind.OVERLAP: _Advice(
         "what stands in the train data can be looked up with its label",
         "split by group, or drop what stands on both sides",
     ),
-    Kind.ANSWERS_IN_FILE: _Advice(
+    LeakKind.ANSWERS_IN_FILE: _Advice(
         "a program reads the answers instead of predicting them",
         "remove the file from what prepare.py writes",
     ),
-    Kind.TELLING_FILES: _Advice(
+    LeakKind.TELLING_FILES: _Advice(
         "names and metadata of files give labels away without looking at their contents",
         "write the files anew: same form of name, no metadata, one date",
     ),
-    Kind.TELLING_SAMPLE: _Advice(
+    LeakKind.TELLING_SAMPLE: _Advice(
         "copying the sample submission earns a score", "fill the sample with one constant"
     ),
-    Kind.BUNDLED: _Advice(
+    LeakKind.BUNDLED: _Advice(
         "the answers stand in a package that every program can import",
         "do not make a task of data that the sandbox ships",
     ),
-    Kind.DAMAGED: _Advice(
+    LeakKind.DAMAGED: _Advice(
         "what is served is not what was prepared", "prepare the task again"
     ),
-    Kind.UNKNOWN: _Advice(
+    LeakKind.UNKNOWN: _Advice(
         "nobody has looked at this part", "look at it yourself, or unpack it in prepare.py"
     ),
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LeakFinding:
     """One thing that was found: where, what, and how strong it is."""
 
-    kind: Kind
+    kind: LeakKind
     place: str
     reason: str
     strength: str = ""
@@ -121,12 +121,12 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LeakCheck:
     """One check: what was looked at, and what came of it."""
 
     name: str
     scope: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[LeakFinding, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -135,14 +135,14 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class LeakReport:
     """Everything that was looked at in the data of one task."""
 
     task_id: str
-    looks: tuple[Look, ...]
+    looks: tuple[LeakCheck, ...]
 
     @property
-    def failures(self) -> tuple[Finding, ...]:
+    def failures(self) -> tuple[LeakFinding, ...]:
         """Return the findings that are more than notes."""
         found = (finding for look in self.looks for finding in look.findings)
         return tuple(finding for finding in found if finding.severity is not Severity.NOTE)
@@ -178,9 +178,9 @@ class Report:
                     yield f"            do:  {finding.remedy}"
 
 
-def strongest_by_place(findings: Iterable[tuple[float, Finding]]) -> tuple[Finding, ...]:
+def strongest_by_place(findings: Iterable[tuple[float, LeakFinding]]) -> tuple[LeakFinding, ...]:
     """Return one finding a place, the most severe and strongest, in the order of places."""
-    best: dict[str, tuple[float, Finding]] = {}
+    best: dict[str, tuple[float, LeakFinding]] = {}
     for weight, finding in findings:
         full = weight + 10 * (finding.severity is not Severity.NOTE)
         if finding.place not in best or full > best[finding.place][0]:

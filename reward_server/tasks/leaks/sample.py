@@ -13,7 +13,7 @@ import numpy as np
 
 from reward_server.errors import InfrastructureError
 from reward_server.grade.process import ProcessGrader
-from reward_server.tasks.leaks.report import Finding, Kind, Look, Severity
+from reward_server.tasks.leaks.report import LeakCheck, LeakFinding, LeakKind, Severity
 from reward_server.tasks.leaks.tables import MOST_BYTES, parse_written
 
 if TYPE_CHECKING:
@@ -30,34 +30,34 @@ _SPREADS = 8.0
 _NAME = "sample submission"
 
 
-def look_at_sample(card: Card, folder: Path, public: Path, answers: Path) -> Look:
+def look_at_sample(card: Card, folder: Path, public: Path, answers: Path) -> LeakCheck:
     """Grade the sample submission, as it is and shuffled."""
     sample = public / card.sample_submission
     if sample.stat().st_size > MOST_BYTES:
-        return Look(_NAME, "too large to be graded here")
+        return LeakCheck(_NAME, "too large to be graded here")
     data = sample.read_bytes()
     try:
         grades = asyncio.run(_grade(folder, answers, [data, *_shuffled(card, data)]))
     except InfrastructureError:
         text = "the grader fails on the sample submission"
-        fault = Finding(Kind.DAMAGED, card.sample_submission, text, severity=Severity.FAULT)
-        return Look(_NAME, "graded", (fault,))
+        fault = LeakFinding(LeakKind.DAMAGED, card.sample_submission, text, severity=Severity.FAULT)
+        return LeakCheck(_NAME, "graded", (fault,))
     score = grades[0].score
     if score is None:
-        return Look(_NAME, "not valid", tuple(_ungradable(card)))
+        return LeakCheck(_NAME, "not valid", tuple(_ungradable(card)))
     others = np.array([grade.score for grade in grades[1:] if grade.score is not None])
     scope = f"score {score:.6g}, shuffled {len(others)} times"
-    return Look(_NAME, scope, tuple(_judge(card, score, others)))
+    return LeakCheck(_NAME, scope, tuple(_judge(card, score, others)))
 
 
-def _ungradable(card: Card) -> Iterator[Finding]:
+def _ungradable(card: Card) -> Iterator[LeakFinding]:
     # A sample without a score of its own is allowed where the card gives a baseline instead.
     if getattr(card, "baseline", None) is None:
         text = "the sample submission is not valid"
-        yield Finding(Kind.DAMAGED, card.sample_submission, text, severity=Severity.FAULT)
+        yield LeakFinding(LeakKind.DAMAGED, card.sample_submission, text, severity=Severity.FAULT)
 
 
-def _judge(card: Card, score: float, others: np.ndarray) -> Iterator[Finding]:
+def _judge(card: Card, score: float, others: np.ndarray) -> Iterator[LeakFinding]:
     if not len(others):
         return
     gain = (score - others.mean()) * (1 if card.higher_is_better else -1)
@@ -65,7 +65,7 @@ def _judge(card: Card, score: float, others: np.ndarray) -> Iterator[Finding]:
     if gain > _SPREADS * spread + 1e-9 * max(1.0, abs(score)):
         text = "it scores better than its own values in any other order"
         told = f"{score:.4g} instead of {others.mean():.4g} (spread {spread:.2g})"
-        yield Finding(Kind.TELLING_SAMPLE, card.sample_submission, text, told)
+        yield LeakFinding(LeakKind.TELLING_SAMPLE, card.sample_submission, text, told)
 
 
 def _shuffled(card: Card, data: bytes) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reward_server.tasks.leaks.evidence import source_of
-from reward_server.tasks.leaks.report import Finding, Kind
+from reward_server.tasks.leaks.report import LeakFinding, LeakKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from reward_server.tasks.leaks.columns import Found
-    from reward_server.tasks.leaks.evidence import Evidence
+    from reward_server.tasks.leaks.evidence import LeakEvidence
     from reward_server.tasks.leaks.strength import Codes
 
 _LEAST_SHARE = 0.05
@@ -27,7 +27,7 @@ _NEARER = 0.1
 
 
 def find_in_selections(
-    file: str, table: pd.DataFrame, rows: Codes, evidence: Evidence
+    file: str, table: pd.DataFrame, rows: Codes, evidence: LeakEvidence
 ) -> Iterator[Found]:
     """Yield the columns of a table that hold the text that is asked for."""
     label = evidence.target.columns[0]
@@ -43,11 +43,11 @@ def find_in_selections(
         if told > 2 * by_chance + _LEAST_SHARE:
             strength = f"{told:.0%} of the rows, {by_chance:.0%} by chance"
             text = "it holds the text that is asked for"
-            yield 1.0, Finding(Kind.TELLING_COLUMN, f"{file}:{name}", text, strength)
+            yield 1.0, LeakFinding(LeakKind.TELLING_COLUMN, f"{file}:{name}", text, strength)
 
 
 def _cut_down(
-    place: str, name: str, evidence: Evidence, texts: Sequence[str], own: Sequence[str]
+    place: str, name: str, evidence: LeakEvidence, texts: Sequence[str], own: Sequence[str]
 ) -> Iterator[Found]:
     train, label = evidence.train.table, evidence.target.columns[0]
     if name not in train or label not in train:
@@ -56,7 +56,7 @@ def _cut_down(
     if here > there + _NEARER:
         strength = f"{here:.2f} of its words, {there:.2f} in the train file"
         text = "it is closer to the text that is asked for than in the train file"
-        yield 1.0, Finding(Kind.TELLING_COLUMN, place, text, strength)
+        yield 1.0, LeakFinding(LeakKind.TELLING_COLUMN, place, text, strength)
 
 
 def _plain(values: pd.Series) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from reward_server.tasks.tables import parse_csv
+from reward_server.tasks.sdk.tables import parse_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenTable:
     """Rows of a table with every value as it is written; nothing where there is none."""
 
     table: pd.DataFrame
@@ -49,7 +49,7 @@ class Written:
         return len(self.rows) < self.total
 
 
-def read_written(path: Path, most_rows: int) -> Written:
+def read_written(path: Path, most_rows: int) -> WrittenTable:
     """Read a table as text, at most so many rows of it."""
     if path.suffix != ".json" and path.stat().st_size > MOST_BYTES:
         return _read_large(path, most_rows)
@@ -79,13 +79,13 @@ def parse_written(data: bytes, suffix: str) -> pd.DataFrame:
     return table.rename(columns=str)
 
 
-def take_part(table: pd.DataFrame, most_rows: int) -> Written:
+def take_part(table: pd.DataFrame, most_rows: int) -> WrittenTable:
     """Return rows at even distances when there are more than so many."""
     total = len(table)
     if total <= most_rows:
-        return Written(table, np.arange(total), total)
+        return WrittenTable(table, np.arange(total), total)
     rows = np.unique(np.linspace(0, total - 1, most_rows).astype(np.intp))
-    return Written(table.iloc[rows].reset_index(drop=True), rows, total)
+    return WrittenTable(table.iloc[rows].reset_index(drop=True), rows, total)
 
 
 def _from_json(data: bytes, suffix: str) -> pd.DataFrame:
@@ -107,14 +107,14 @@ def _write(value: Any) -> str:  # noqa: ANN401 -- whatever JSON holds
     return repr(value) if isinstance(value, int | float) else json.dumps(value)
 
 
-def _read_large(path: Path, most_rows: int) -> Written:
+def _read_large(path: Path, most_rows: int) -> WrittenTable:
     header, total = _count_lines(path)
     step = max(1, total // most_rows)
     with path.open("r", encoding="utf-8", errors="replace", newline="") as file:
         rows = list(islice(csv.reader(file), 1, None, step))
     fitting = [row for row in rows if len(row) == len(header)]
     table = pd.DataFrame(fitting, columns=header, dtype=str)
-    return Written(table, np.arange(len(fitting)) * step, total)
+    return WrittenTable(table, np.arange(len(fitting)) * step, total)
 
 
 def _count_lines(path: Path) -> tuple[list[str], int]:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from reward_server.tasks.base import TargetKind
-from reward_server.tasks.leaks.report import Finding, Kind
+from reward_server.tasks.leaks.report import LeakFinding, LeakKind
 from reward_server.tasks.leaks.strength import ALPHA, FEWEST_ROWS, Strength
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from reward_server.tasks.leaks.columns import Found
-    from reward_server.tasks.leaks.evidence import Evidence
+    from reward_server.tasks.leaks.evidence import LeakEvidence
     from reward_server.tasks.leaks.strength import Codes, Labels
 
 _MOST_WORDS = 4_000
@@ -70,7 +70,7 @@ def _find_words(
     for found in skill[skill >= _TELLING]:
         strength = Strength(float(found), 0.0, len(rows))
         text = "one word or letter of it tells the label"
-        yield strength.skill, Finding(Kind.TELLING_COLUMN, place, text, strength.text)
+        yield strength.skill, LeakFinding(LeakKind.TELLING_COLUMN, place, text, strength.text)
     for index, code in _pure_words(table, totals):
         share = table[index, code] / totals[code]
         is_new = train is not None and _is_new(common[index], table[index].sum() / len(rows), train)
@@ -78,7 +78,7 @@ def _find_words(
             text = "a word or letter of it occurs with one label alone"
             text += ", and hardly ever in the train file" if is_new else ""
             told = f"{share:.0%} of the rows of one label"
-            yield 0.5, Finding(Kind.PARTLY_TELLING, place, text, told)
+            yield 0.5, LeakFinding(LeakKind.PARTLY_TELLING, place, text, told)
 
 
 def _pure_words(table: np.ndarray, totals: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -94,7 +94,7 @@ def _is_new(word: str, rate: float, train: list[set[str]]) -> bool:
     return bool(known < rate * len(train) / 4)
 
 
-def names_of(evidence: Evidence, rows: Codes) -> Iterator[list[str]]:
+def names_of(evidence: LeakEvidence, rows: Codes) -> Iterator[list[str]]:
     """Yield the labels of rows as words or numbers that are telling when they stand somewhere."""
     target, truth = evidence.target, evidence.truth.iloc[rows]
     if len(target.columns) > 1 and target.kind is not TargetKind.NUMBERS:
@@ -121,7 +121,7 @@ def find_own_labels(place: str, texts: pd.Series, names: Sequence[str]) -> Itera
         share = own / len(names)
         told = f"{share:.0%} of the rows, {expected / len(names):.0%} by chance"
         text = "the row's own label stands in it"
-        yield share, Finding(Kind.TELLING_COLUMN, place, text, told)
+        yield share, LeakFinding(LeakKind.TELLING_COLUMN, place, text, told)
 
 
 def _pieces(text: str) -> set[str]:

@@ -1,0 +1,256 @@
+"""SandboxFusion's `POST /run_code`: a bare program in, what it printed and left behind out.
+
+Fields and statuses are SandboxFusion's, so that its clients work as they are. What is added is
+`run_result.error_kind`, which tells an exhausted memory from a crash. A fault of ours is never an
+answer: veRL turns `SandboxError` into a score of 0 at once, but sends a request again after a 504.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+
+from reward_server.api.problems import HttpError, told
+from reward_server.api.schemas.requests import WHOLE, describe_body, read_request
+from reward_server.api.services import Client, Wired, as_json
+from reward_server.errors import InfrastructureError, RequestError
+from reward_server.jobs.run_code import AdHocRequest, NoResultError
+from reward_server.model import MOST_FETCHED, AdHocProgram, ErrorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+
+    from reward_server.model import Execution
+
+routes = APIRouter()
+
+_MOST_FILES = 1024
+_LONGEST_NAME_BYTES = 200
+_PATIENCE_SECONDS = 8.0  # beside the time to compile: veRL's client goes two seconds later
+_KILLED = 137
+_GONE = 499
+_LONG = 1 << 18  # what takes a while to write is written beside all other requests
+_TEXTS = {
+    ErrorKind.OOM: "the program used more memory than it may",
+    ErrorKind.DISK_LIMIT: "the program filled its work directory",
+    ErrorKind.PIDS_LIMIT: "the program started more processes than it may",
+    ErrorKind.OUTPUT_LIMIT: "the program printed more than it may",
+    ErrorKind.TIMEOUT: "the program did not finish within run_timeout",
+    ErrorKind.NONZERO_EXIT: "the program ended with an error",
+}
+
+
+def _is_unicode(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        message = "is no valid Unicode"
+        raise ValueError(message) from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(_is_unicode)]
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Path = Annotated[Text, Field(min_length=1, max_length=_LONGEST_NAME_BYTES)]
+
+
+class RunCodeRequest(BaseModel):
+    """A Python program, what it is given, and what is wanted of it.
+
+    Paths are relative to its work directory. As in SandboxFusion a file without content is left
+    out, and what else stands in the request is not looked at.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    code: Text
+    language: Literal["python"]
+    compile_timeout: Seconds = 10.0
+    run_timeout: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10.0
+    memory_limit_MB: Annotated[int, Field(lt=1 << 32), WHOLE] = -1  # noqa: N815 - SandboxFusion's
+    stdin: Text | None = None
+    files: Annotated[dict[Path, str | None], Field(max_length=_MOST_FILES)] = {}
+    fetch_files: Annotated[list[Path], Field(max_length=MOST_FETCHED)] = []
+
+    @field_validator("language", mode="before")
+    @classmethod
+    def _is_python(cls, language: object) -> object:
+        if language != "python":
+            message = "only python is run here"
+            raise ValueError(message)
+        return language
+
+    def errand(self) -> AdHocProgram:
+        """Return what is to be run.
+
+        Raises:
+            RequestError: `invalid_request` for a path or a content that cannot be used.
+        """
+        given = {_locate(name): text for name, text in self.files.items() if text is not None}
+        _check_tree(given)
+        return AdHocProgram(
+            code=self.code,
+            stdin=(self.stdin or "").encode(),
+            files={name: _decode(name, text) for name, text in given.items()},
+            fetch=tuple(dict.fromkeys(map(_locate, self.fetch_files))),
+        )
+
+    def wish(self) -> AdHocRequest:
+        """Return what it may use, and how long it may wait for a place."""
+        return AdHocRequest(
+            wall_seconds=self.run_timeout,
+            memory_bytes=self.memory_limit_MB << 20 if self.memory_limit_MB > 0 else None,
+            patience_seconds=self.compile_timeout + _PATIENCE_SECONDS,
+        )
+
+
+class CommandOut(BaseModel):
+    """How the program ended; `error_kind` says why it failed."""
+
+    status: Literal["Finished", "TimeLimitExceeded"]
+    execution_time: float | None
+    return_code: int | None
+    stdout: str | None
+    stderr: str | None
+    error_kind: ErrorKind | None
+
+
+class RunCodeOut(BaseModel):
+    """What SandboxFusion answers; Python is not compiled, and a place has no name."""
+
+    status: Literal["Success", "Failed"]
+    message: str
+    compile_result: CommandOut | None
+    run_result: CommandOut | None
+    executor_pod_name: str | None
+    files: dict[str, str]
+
+
+@routes.post(
+    "/run_code",
+    response_model=RunCodeOut,
+    responses=told(429, 504),
+    openapi_extra=describe_body(RunCodeRequest),
+)
+async def run_code(request: Request, services: Wired, client: Client) -> Response:
+    """Run a bare Python program in a box of its own; nothing of it is kept.
+
+    Held until it has ended. Who hangs up ends it. A 504 says that there was no place for it in time
+    or that a box was lost: it may be sent again at once.
+    """
+    del client  # who may not is not let in, and nobody has a share of what is not kept
+    if services.errands is None:
+        message = "this process takes jobs in for workers elsewhere and runs no programs itself"
+        raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
+    asked = await read_request(request, services.settings.run_code.body_bytes, RunCodeRequest)
+    errand = await asyncio.to_thread(asked.errand) if asked.files else asked.errand()
+    running = services.errands.run(errand, asked.wish())
+    try:
+        execution = await _while_there(request, running)
+    except NoResultError as error:
+        raise HttpError(504, error.message, error.kind) from error
+    if execution is None:
+        return Response(status_code=_GONE)
+    if execution.files or len(execution.stdout_tail) + len(execution.stderr_tail) > _LONG:
+        return await asyncio.to_thread(_answer, asked, execution)
+    return _answer(asked, execution)
+
+
+def _answer(asked: RunCodeRequest, execution: Execution) -> Response:
+    return as_json(_tell(asked, execution), 200)
+
+
+async def _while_there(request: Request, work: Coroutine[Any, Any, Execution]) -> Execution | None:
+    """Do some work for a client, and give it up, box and all, when he hangs up."""
+    running = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_hung_up(request))
+    try:
+        await asyncio.wait((running, gone), return_when=asyncio.FIRST_COMPLETED)
+        return running.result() if running.done() else None
+    finally:
+        gone.cancel()
+        running.cancel()
+        await asyncio.wait((running, gone))
+
+
+async def _hung_up(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _tell(asked: RunCodeRequest, execution: Execution) -> RunCodeOut:
+    failure = execution.failure
+    kind = None if failure is None else failure.kind
+    refused = "".join(
+        f"; {name} is not a regular file of an allowed size" for name in execution.refused
+    )
+    message = ("" if kind is None else f"{kind.value}: {_TEXTS[kind]}") + refused
+    is_late = kind is ErrorKind.TIMEOUT
+    return RunCodeOut(
+        status="Success" if kind is None else "Failed",
+        message=message.removeprefix("; "),
+        compile_result=None,
+        run_result=CommandOut(
+            status="TimeLimitExceeded" if is_late else "Finished",
+            execution_time=execution.duration_seconds,
+            return_code=None if is_late else _return_code(execution),
+            stdout=execution.stdout_tail,
+            stderr=execution.stderr_tail,
+            error_kind=kind,
+        ),
+        executor_pod_name=None,
+        files=_encode(asked.fetch_files, execution.files),
+    )
+
+
+def _encode(asked: list[str], found: Mapping[str, bytes]) -> dict[str, str]:
+    """Return files by the names they were asked for."""
+    places = {name: _locate(name) for name in asked}
+    return {
+        name: base64.b64encode(found[place]).decode()
+        for name, place in places.items()
+        if place in found
+    }
+
+
+def _return_code(execution: Execution) -> int:
+    """Return the exit code; what was ended by its limits has not ended well."""
+    code = execution.exit_code or 0
+    return _KILLED if code < 0 or (code == 0 and execution.failure is not None) else code
+
+
+def _locate(name: str) -> str:
+    """Return a path below the work directory in its plainest form.
+
+    Raises:
+        RequestError: `invalid_request` for one that leads elsewhere.
+    """
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    is_odd = name[0] == "/" or name[-1] == "/" or ".." in parts or "\0" in name or not parts
+    if is_odd or len(name.encode()) > _LONGEST_NAME_BYTES:
+        message = f"files and fetch_files are paths below the work directory, not {name[:80]!r}"
+        raise RequestError(ErrorKind.INVALID_REQUEST, message)
+    return "/".join(parts)
+
+
+def _check_tree(names: dict[str, str]) -> None:
+    """Refuse a file where another one wants a folder."""
+    for name in names:
+        parts = name.split("/")
+        above = ("/".join(parts[:length]) for length in range(1, len(parts)))
+        if any(folder in names for folder in above):
+            message = f"files: {name[:80]!r} lies below a file"
+            raise RequestError(ErrorKind.INVALID_REQUEST, message)
+
+
+def _decode(name: str, text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except (binascii.Error, ValueError):
+        message = f"files: the content of {name[:80]!r} is not base64"
+        raise RequestError(ErrorKind.INVALID_REQUEST, message) from None

@@ -1,0 +1,235 @@
+"""The routes of the store: solutions, their lineage, and what runs have come to."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Self
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from reward_server.api.problems import told
+from reward_server.api.schemas import answers
+from reward_server.api.schemas.requests import SolutionId
+from reward_server.api.services import NDJSON, Id, Wired, parse_id
+from reward_server.errors import RequestError
+from reward_server.model import ErrorKind
+from reward_server.store.solutions.lineage import MOST_GENERATIONS
+from reward_server.store.solutions.paging import SolutionFilter, SortOrder
+from reward_server.store.solutions.statistics import MOST_RUNS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from reward_server.store.solutions.records import Record
+    from reward_server.store.solutions.statistics import StepStatistics
+
+routes = APIRouter()
+
+_Name = Annotated[str, Field(max_length=256)]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_Generations = Annotated[int, Query(ge=0, le=MOST_GENERATIONS)]
+
+
+class _Filter(BaseModel):
+    """Which solutions are meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task_id: _Name | None = None
+    run_id: _Name | None = None
+    step: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    valid: bool | None = None
+    prompt_kind: _Name | None = None
+    error_kind: _Name | None = None
+    program_digest: _Name | None = None
+    parent_id: SolutionId | None = None
+    data_digest: _Name | None = None
+    min_reward: _Number | None = None
+    max_reward: _Number | None = None
+    min_duration: _Number | None = None
+    max_duration: _Number | None = None
+    text: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+
+
+class SolutionQuery(_Filter):
+    """Which solutions to list, in which order, and from where on."""
+
+    order: SortOrder = SortOrder.REWARD
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+    cursor: str | None = None
+
+
+class GenerationOut(BaseModel):
+    """A solution in a lineage; `generation` is below zero for ancestors, above for descendants."""
+
+    model_config = ConfigDict(from_attributes=True, frozen=True)
+
+    solution_id: UUID
+    parent_id: UUID | None
+    generation: int
+    task_id: str
+    run_id: str
+    step: int | None
+    reward: float
+    score: float | None
+    higher_is_better: bool
+    valid: bool
+    reward_change: float | None
+    score_change: float | None
+    created_at: datetime
+
+
+class GenerationsOut(BaseModel):
+    """Ancestors, the solution itself and descendants, the eldest first."""
+
+    lineage: list[GenerationOut]
+
+
+class RunOut(BaseModel):
+    """A run that has solutions."""
+
+    model_config = ConfigDict(from_attributes=True, frozen=True)
+
+    run_id: str
+    first_at: datetime
+    last_at: datetime
+
+
+class RunsOut(BaseModel):
+    """Runs by name; `next_after` asks for those that follow."""
+
+    runs: list[RunOut]
+    next_after: str | None
+
+
+class DurationsOut(BaseModel):
+    """How long programs took, in seconds."""
+
+    mean: float
+    p50: float
+    p95: float
+
+
+class StepOut(BaseModel):
+    """What the solutions of a task have come to in one step, or in all if `is_total`."""
+
+    task_id: str
+    step: int | None
+    is_total: bool
+    solutions: int
+    share_valid: float
+    share_improve: float
+    mean_reward: float
+    max_reward: float
+    spread_reward: float | None
+    best_score: float | None
+    failures: dict[str, int]
+    milestones: dict[str, int]
+    duration_seconds: DurationsOut
+
+    @classmethod
+    def of(cls, value: StepStatistics) -> Self:
+        """Return the numbers of a step as the API shows them."""
+        same = ["task_id", "step", "is_total", "solutions", "mean_reward", "max_reward"]
+        same += ["spread_reward", "best_score"]
+        return cls(
+            **{name: getattr(value, name) for name in same},
+            share_valid=value.valid / value.solutions,
+            share_improve=value.improved / value.solutions,
+            failures=dict(value.failures),
+            milestones=dict(value.milestones),
+            duration_seconds=DurationsOut(
+                mean=value.mean_duration, p50=value.p50_duration, p95=value.p95_duration
+            ),
+        )
+
+
+class StatisticsOut(BaseModel):
+    """The numbers of a run: for each task all steps together first, then step by step."""
+
+    run_id: str
+    steps: list[StepOut]
+
+
+@routes.get("/v1/solutions")
+async def solutions(
+    wanted: Annotated[SolutionQuery, Query()], services: Wired
+) -> answers.SolutionsOut:
+    """List solutions: the best, the newest or the longest first."""
+    page = await services.store.solutions(SolutionFilter(**wanted.model_dump()))
+    return answers.SolutionsOut.of(page)
+
+
+@routes.get(
+    "/v1/solutions/export",
+    response_class=StreamingResponse,
+    responses={200: {"content": {NDJSON: {"schema": {"type": "string"}}}}},
+)
+async def export(wanted: Annotated[_Filter, Query()], services: Wired) -> Response:
+    """Return whole solutions, the oldest first, a line of JSON each."""
+    pages = services.archive.transfer.pages(SolutionFilter(**wanted.model_dump()))
+    no_page: list[Record] = []
+    first = await anext(pages, no_page)  # whatever is wrong shows while there is still a status
+    return StreamingResponse(_lines(first, pages), media_type=NDJSON)
+
+
+async def _lines(first: list[Record], others: AsyncIterator[list[Record]]) -> AsyncIterator[str]:
+    yield _text(first)
+    async for page in others:
+        yield _text(page)
+
+
+def _text(page: list[Record]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in page)
+
+
+@routes.get("/v1/solutions/{solution_id}", responses=told(404))
+async def solution(solution_id: Id, services: Wired) -> answers.SolutionOut:
+    """Return one solution with code, output, lineage, standing and rewards by other schemes."""
+    detail = await services.store.solution(parse_id(solution_id, "solution"))
+    if detail is None:
+        raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")
+    stored = detail.answer
+    standing = services.registry.standing(stored.task_id, stored.data_digest, stored.score)
+    return answers.SolutionOut.of_detail(detail, standing)
+
+
+@routes.get("/v1/solutions/{solution_id}/lineage", responses=told(404))
+async def lineage(
+    solution_id: Id, services: Wired, up: _Generations = 10, down: _Generations = 10
+) -> GenerationsOut:
+    """Return where a solution comes from and what became of it, with the change at every step."""
+    found = await services.archive.lineage.of(parse_id(solution_id, "solution"), up, down)
+    if not found:
+        raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")
+    return GenerationsOut(lineage=[GenerationOut.model_validate(one) for one in found])
+
+
+@routes.get("/v1/runs")
+async def runs(
+    services: Wired,
+    after: Annotated[str | None, Query(max_length=256)] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_RUNS)] = 100,
+) -> RunsOut:
+    """List the runs that have solutions, by name."""
+    found = await services.archive.statistics.runs(after, limit)
+    has_more = len(found) == limit
+    return RunsOut(
+        runs=[RunOut.model_validate(one) for one in found],
+        next_after=found[-1].run_id if has_more else None,
+    )
+
+
+@routes.get("/v1/runs/{run_id:path}/statistics", responses=told(404))
+async def statistics(
+    run_id: str, services: Wired, task_id: Annotated[str | None, Query(max_length=256)] = None
+) -> StatisticsOut:
+    """Return rewards, failures, milestones and durations of a run, step by step."""
+    steps = await services.archive.statistics.steps(run_id, task_id)
+    if not steps:
+        raise RequestError(ErrorKind.NOT_FOUND, "there are no solutions of such a run")
+    return StatisticsOut(run_id=run_id, steps=[StepOut.of(one) for one in steps])

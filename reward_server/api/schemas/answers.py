@@ -1,0 +1,418 @@
+"""Answers as they go out: the contract of the server, documented by these models."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from reward_server.api.problems import is_retryable
+from reward_server.model import Blame, ErrorKind
+
+if TYPE_CHECKING:
+    from reward_server.model import Failure
+    from reward_server.store.values import Page, Relative, SolutionDetail, StoredAnswer
+    from reward_server.store.values import StoredSummary as SummaryValue
+    from reward_server.tasks.base import Task
+    from reward_server.tasks.leaderboards import LeaderboardStanding
+
+
+class _Out(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
+
+
+class ErrorOut(_Out):
+    """How the program failed."""
+
+    kind: ErrorKind
+    blame: Blame
+    message: str
+
+    @classmethod
+    def of(cls, failure: Failure | None) -> Self | None:
+        """Return the failure of an answer, if it has one."""
+        if failure is None:
+            return None
+        return cls(kind=failure.kind, blame=failure.kind.blame, message=failure.message)
+
+
+class TimingsOut(_Out):
+    """Where the seconds went."""
+
+    queue: float
+    instrument: float
+    boot: float
+    execute: float
+    grade: float
+    total: float
+
+
+class InstrumentationOut(_Out):
+    """Who placed the milestone markers."""
+
+    kind: str
+    model: str | None
+    verified: bool
+    reason: str | None
+
+
+class SandboxOut(_Out):
+    """Where the program ran.
+
+    `contended`: others held it up, so its duration is not its own. `reused`: it ran before, in the
+    same run and on the same data, and was not run again.
+    """
+
+    kind: str
+    image: str
+    contended: bool
+    reused: bool
+
+
+class Answer(_Out):
+    """What `POST /score` answers: always these keys."""
+
+    job_id: UUID
+    solution_id: UUID
+    task_id: str
+    run_id: str
+    status: Literal["scored", "failed"]
+    reward: float
+    score: float | None
+    higher_is_better: bool
+    valid: bool
+    error: ErrorOut | None
+    milestones: list[str]
+    duration_seconds: float
+    cpu_seconds: float
+    timings: TimingsOut
+    peak_memory_bytes: int
+    stdout_tail: str
+    stderr_tail: str
+    instrumentation: InstrumentationOut
+    sandbox: SandboxOut
+    data_digest: str
+    scheme: str
+    attempt: int
+    medal: str | None
+
+    @classmethod
+    def of(cls, stored: StoredAnswer) -> Answer:
+        """Return the answer for a stored solution."""
+        return Answer.model_validate(_answer_fields(stored))
+
+
+def _answer_fields(stored: StoredAnswer) -> dict[str, object]:
+    special: dict[str, object] = {
+        "status": stored.status.value,
+        "error": ErrorOut.of(stored.failure),
+        "milestones": [milestone.label for milestone in stored.milestones],
+        "sandbox": SandboxOut(
+            kind=stored.sandbox.kind,
+            image=stored.sandbox.image,
+            contended=stored.contended,
+            reused=stored.reused_from is not None,
+        ),
+    }
+    plain = set(Answer.model_fields) - set(special)
+    return special | {name: getattr(stored, name) for name in plain}
+
+
+class JobOut(_Out):
+    """A job that has not ended."""
+
+    job_id: UUID
+    status: Literal["queued", "running"]
+
+
+class JobStateOut(_Out):
+    """A job and the state it is in."""
+
+    job_id: UUID
+    status: Literal["queued", "running", "scored", "failed", "errored", "cancelled"]
+
+
+class CancelledOut(_Out):
+    """How many jobs were ended."""
+
+    cancelled: int
+
+
+class NoRewardOut(_Out):
+    """Why a job ended without a reward."""
+
+    kind: ErrorKind
+    blame: Blame
+    message: str
+    retryable: bool
+
+    @classmethod
+    def of(cls, kind: ErrorKind, message: str) -> Self:
+        """Return an error as a client reads it."""
+        return cls(kind=kind, blame=kind.blame, message=message, retryable=is_retryable(kind))
+
+
+class BatchOut(_Out):
+    """A batch that was accepted."""
+
+    batch_id: UUID
+    job_ids: list[UUID]
+
+
+class ResultOut(Answer):
+    """An answer, and which item of the batch it belongs to."""
+
+    index: int
+
+    @classmethod
+    def at(cls, index: int, stored: StoredAnswer) -> Self:
+        """Return the answer of one item."""
+        return cls.model_validate(_answer_fields(stored) | {"index": index})
+
+
+class LostOut(_Out):
+    """An item of a batch that ended without a reward."""
+
+    index: int
+    job_id: UUID
+    status: Literal["errored", "cancelled"]
+    error: NoRewardOut
+
+
+class BatchProgressOut(_Out):
+    """How far a batch has come: answers in the order in which they came."""
+
+    batch_id: UUID
+    complete: bool
+    results: list[ResultOut]
+    errors: list[LostOut]
+
+
+class EndingOut(_Out):
+    """How a job ended: with an answer, or with the reason why there is none."""
+
+    job_id: UUID
+    answer: Answer | None
+    error: NoRewardOut | None
+
+
+class EndingsOut(_Out):
+    """Those of the jobs asked about that have ended."""
+
+    ended: list[EndingOut]
+
+
+class RelativeOut(_Out):
+    """An ancestor or a child of a solution."""
+
+    solution_id: UUID
+    reward: float
+
+
+class LineageOut(_Out):
+    """Where a solution came from and what came of it."""
+
+    ancestors: list[RelativeOut]
+    children: list[RelativeOut]
+
+
+class StandingOut(_Out):
+    """Where the score would have stood among the teams of the original competition.
+
+    `percentile` is the share of teams, 0 to 1, that are strictly worse. Without `exact` the whole
+    leaderboard is not known here, and place and share are interpolated between known ranks.
+    """
+
+    medal: Literal["gold", "silver", "bronze"] | None
+    position: int
+    teams: int
+    percentile: float
+    above_median: bool
+    exact: bool
+
+
+class RewardOut(_Out):
+    """What the solution earns under another scheme, as `reward-server rescore` found."""
+
+    value: float
+    scheme_version: int
+    created_at: datetime
+
+
+class SolutionOut(Answer):
+    """A solution with its code, its plan and its lineage.
+
+    `standing` is null without a score, without a leaderboard, or when the task's data is no
+    longer the data it was scored on. `rewards` has the newest version of each scheme by name;
+    `reward` stays what was answered.
+    """
+
+    step: int | None
+    sample_id: str | None
+    parent_id: UUID | None
+    prompt_kind: str
+    code: str
+    plan: str
+    program_digest: str
+    exit_code: int | None
+    created_at: datetime
+    scheme_version: int
+    lineage: LineageOut
+    standing: StandingOut | None
+    rewards: dict[str, RewardOut]
+
+    @classmethod
+    def of_detail(cls, detail: SolutionDetail, standing: LeaderboardStanding | None) -> Self:
+        """Return a stored solution as the API shows it."""
+        stored = detail.answer
+        special: dict[str, object] = {
+            "lineage": LineageOut(
+                ancestors=_relatives(detail.ancestors), children=_relatives(detail.children)
+            ),
+            "standing": None if standing is None else StandingOut.model_validate(standing),
+            "rewards": {kept.scheme: RewardOut.model_validate(kept) for kept in detail.rewards},
+        }
+        plain = set(cls.model_fields) - set(Answer.model_fields) - set(special)
+        extra = special | {name: getattr(stored, name) for name in plain}
+        return cls.model_validate(_answer_fields(stored) | extra)
+
+
+def _relatives(values: tuple[Relative, ...]) -> list[RelativeOut]:
+    return [RelativeOut.model_validate(value) for value in values]
+
+
+class SolutionSummary(_Out):
+    """A solution as a line of a list."""
+
+    solution_id: UUID
+    job_id: UUID
+    task_id: str
+    run_id: str
+    step: int | None
+    sample_id: str | None
+    parent_id: UUID | None
+    prompt_kind: str
+    status: str
+    reward: float
+    score: float | None
+    higher_is_better: bool
+    valid: bool
+    error_kind: str | None
+    milestones: list[str]
+    duration_seconds: float
+    cpu_seconds: float
+    data_digest: str
+    scheme: str
+    scheme_version: int
+    medal: str | None
+    created_at: datetime
+
+    @classmethod
+    def of(cls, value: SummaryValue) -> Self:
+        """Return a stored line as the API shows it."""
+        labels = [milestone.label for milestone in value.milestones]
+        plain = set(cls.model_fields) - {"milestones"}
+        return cls(milestones=labels, **{name: getattr(value, name) for name in plain})
+
+
+class SolutionsOut(_Out):
+    """One page of solutions."""
+
+    solutions: list[SolutionSummary]
+    next_cursor: str | None
+
+    @classmethod
+    def of(cls, page: Page) -> Self:
+        """Return a page as the API shows it."""
+        lines = [SolutionSummary.of(value) for value in page.solutions]
+        return cls(solutions=lines, next_cursor=page.next_cursor)
+
+
+class TaskSummary(_Out):
+    """A task that can be scored."""
+
+    id: str
+    title: str
+    metric: str
+    higher_is_better: bool
+    wall_seconds: float
+    memory_bytes: int
+    data_digest: str
+    source: str
+
+    @classmethod
+    def of(cls, task: Task) -> Self:
+        """Return a prepared task as the API shows it."""
+        return cls.model_validate(_task_fields(task))
+
+
+class TaskOut(TaskSummary):
+    """A task with all a prompt needs."""
+
+    description: str
+    columns: list[str]
+    public_files: list[str]
+    public_folder: str
+    sample_submission: str
+    briefing: str
+    budget: int
+
+    @classmethod
+    def of_briefed(cls, task: Task, briefing: str, budget: int) -> Self:
+        """Return a prepared task as the API shows it, with what a model is told about it."""
+        card = task.card
+        extra = {
+            "description": task.description,
+            "columns": list(card.columns),
+            "public_files": list(card.public_files),
+            "public_folder": f"/workdir/{card.id}/prepared/public",
+            "sample_submission": card.sample_submission,
+            "briefing": briefing,
+            "budget": budget,
+        }
+        return cls.model_validate(_task_fields(task) | extra)
+
+
+def _task_fields(task: Task) -> dict[str, object]:
+    names = ("id", "title", "metric", "higher_is_better", "wall_seconds", "memory_bytes")
+    fields = {name: getattr(task.card, name) for name in names}
+    return fields | {"data_digest": task.data_digest, "source": task.source.value}
+
+
+class TasksOut(_Out):
+    """The tasks that can be scored."""
+
+    tasks: list[TaskSummary]
+
+
+class PartOut(_Out):
+    """One part the server needs."""
+
+    ready: bool
+    detail: str
+
+
+class ReadyOut(_Out):
+    """Whether the server can score, part by part."""
+
+    ready: bool
+    database: PartOut
+    sandbox: PartOut
+    lm: PartOut
+
+
+class AliveOut(_Out):
+    """The process runs."""
+
+    alive: Literal[True] = True
+
+
+class VersionOut(_Out):
+    """What is running."""
+
+    name: str
+    version: str
+    api: str
+    python: str

@@ -1,0 +1,1 @@
+"""Builds the server from its settings: chooses implementations, starts and stops them in order."""

@@ -1,0 +1,47 @@
+"""The `prompts` command: what a model would get, as it would get it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.rule import Rule
+
+from trainer_client.client.blocking import RewardClient
+
+out = Console()
+
+
+def prompts_command(  # noqa: PLR0913, PLR0917 - one option a field
+    task: Annotated[str, typer.Option(help="The task to solve.")],
+    run: Annotated[str, typer.Option(help="The run whose solutions are improved on.")] = "default",
+    n: Annotated[int, typer.Option(help="How many prompts.")] = 1,
+    improve: Annotated[float, typer.Option(help="The share that improves on a solution.")] = 0.5,
+    strategy: Annotated[
+        str, typer.Option(help="previous_step, best, softmax or diverse.")
+    ] = "previous_step",
+    seed: Annotated[int | None, typer.Option(help="Draw the same again.")] = None,
+    characters: Annotated[int | None, typer.Option(help="The budget.")] = None,
+    url: Annotated[str, typer.Option(help="The server to ask.")] = "http://127.0.0.1:8000",
+    api_key: Annotated[
+        str | None, typer.Option(envvar="REWARD_SERVER_API_KEY", help="API key.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
+) -> None:
+    """Print prompts of a task as a trainer gets them."""
+    budget = None if characters is None else {"characters": characters}
+    fields = {"run_id": run, "n": n, "improve_fraction": improve, "strategy": strategy}
+    with RewardClient(url, api_key) as client:
+        answer = client.prompts(task, deadline_seconds=None, **fields, seed=seed, budget=budget)
+    if as_json:
+        out.print_json(json.dumps(answer))
+        return
+    for prompt in answer["prompts"]:
+        why = f" ({prompt['fallback']})" if prompt["fallback"] else ""
+        parent = f" {prompt['parent_id']}" if prompt["parent_id"] else ""
+        out.print(Rule(f"{prompt['kind']}{parent}{why}", characters="="))
+        for message in prompt["messages"]:
+            out.print(Rule(message["role"], characters="-"))
+            out.print(message["content"], markup=False, highlight=False, soft_wrap=True)

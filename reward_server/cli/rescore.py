@@ -1,0 +1,109 @@
+"""The `rescore` command: rewards of stored solutions under another scheme."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path  # noqa: TC003 -- typer reads the options' types
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+
+from reward_server.bootstrap.implementations import make_registry, make_scheme
+from reward_server.bootstrap.lifecycle import open_store
+from reward_server.rescoring import Tallies, rescore
+from reward_server.settings import (
+    NormalisedSettings,
+    PaperSettings,
+    PercentileSettings,
+    Settings,
+    load_settings,
+)
+from reward_server.store.values import OutcomeFilter
+
+if TYPE_CHECKING:
+    from reward_server.rescoring import TaskTally
+    from reward_server.reward.base import Scheme
+    from reward_server.settings import RewardSettings
+
+out = Console()
+err = Console(stderr=True)
+
+
+class SchemeName(StrEnum):
+    """The schemes there are."""
+
+    PAPER = "paper"
+    NORMALISED = "normalised"
+    PERCENTILE = "percentile"
+
+
+_DEFAULTS: dict[SchemeName, RewardSettings] = {
+    SchemeName.PAPER: PaperSettings(),
+    SchemeName.NORMALISED: NormalisedSettings(),
+    SchemeName.PERCENTILE: PercentileSettings(),
+}
+
+
+def rescore_command(
+    scheme: Annotated[SchemeName, typer.Option(help="The scheme to reward by.")],
+    task: Annotated[str | None, typer.Option(help="Only solutions of this task.")] = None,
+    run: Annotated[str | None, typer.Option(help="Only solutions of this run.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Where data and the database live.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON a task.")] = False,  # noqa: FBT002
+) -> None:
+    """Compute what stored solutions earn under another scheme, without running them again.
+
+    Works beside a running server and without one. The answers' own rewards stay as they are.
+    """
+    settings = load_settings(data_dir=data_dir)
+    chosen = make_scheme(_numbers(settings, scheme))
+    tallies = asyncio.run(_rescore(settings, chosen, OutcomeFilter(task, run)))
+    lines = [tallies[task_id] for task_id in sorted(tallies)]
+    if as_json:
+        about = {"scheme": chosen.name, "scheme_version": chosen.version}
+        for tally in lines:
+            typer.echo(json.dumps(about | asdict(tally)))
+    else:
+        _show(lines, chosen)
+
+
+def _numbers(settings: Settings, scheme: SchemeName) -> RewardSettings:
+    """Return the scheme's numbers: as they are set if it is the one in use, else the defaults."""
+    return settings.reward if settings.reward.kind == scheme else _DEFAULTS[scheme]
+
+
+async def _rescore(settings: Settings, scheme: Scheme, wanted: OutcomeFilter) -> Tallies:
+    registry = make_registry(settings)
+    tallies: Tallies = {}
+    async with open_store(settings) as store:
+        number = await store.count_outcomes(wanted)
+        with Progress(console=err, transient=True) as progress:
+            bar = progress.add_task(f"rescoring by {scheme.name}", total=number)
+            async for tallies in rescore(store, registry, scheme, wanted):
+                done = sum(tally.rescored + tally.skipped for tally in tallies.values())
+                progress.update(bar, completed=done)
+    return tallies
+
+
+def _show(lines: list[TaskTally], scheme: Scheme) -> None:
+    if not lines:
+        out.print("there are no such solutions")
+        return
+    table = Table("task", "rescored", "mean before", f"mean by {scheme.name}", "skipped")
+    for tally in lines:
+        means = (tally.mean_before, tally.mean_after)
+        before, after = ("-" if mean is None else f"{mean:.5g}" for mean in means)
+        counts = str(tally.rescored), str(tally.skipped)
+        table.add_row(escape(tally.task_id), counts[0], before, after, counts[1])
+    out.print(table)
+    skipped = sum(tally.skipped for tally in lines)
+    if skipped:
+        text = f"{skipped} skipped: they were scored on data that is not prepared here now"
+        out.print(f"[yellow]note[/] {text}")

@@ -1,0 +1,1 @@
+"""Extracts the program from a model's completion."""

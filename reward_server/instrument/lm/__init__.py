@@ -1,0 +1,1 @@
+"""Places markers with a frozen language model."""

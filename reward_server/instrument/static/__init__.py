@@ -1,0 +1,1 @@
+"""Places markers by analysing the syntax tree."""

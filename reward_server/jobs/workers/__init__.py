@@ -1,0 +1,1 @@
+"""Leases jobs from the database, runs them and keeps the leases alive."""

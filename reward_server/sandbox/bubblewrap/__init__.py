@@ -1,0 +1,1 @@
+"""Runs each program in a bubblewrap box, cold or forked from a zygote."""

@@ -1,0 +1,1 @@
+"""Runs each program in a Docker container."""

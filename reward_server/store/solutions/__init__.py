@@ -1,0 +1,1 @@
+"""Queries over stored solutions: search, lineage, parents, statistics, archives."""

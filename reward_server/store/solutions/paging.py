@@ -1,0 +1,188 @@
+"""Lists of solutions, page by page: the cursor is the place of the last line seen.
+
+A page starts right after that place in the order, so lines that are added meanwhile neither
+repeat nor hide others.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, assert_never
+from uuid import UUID
+
+from sqlalchemy import select, tuple_
+
+from reward_server.errors import RequestError
+from reward_server.model import ErrorKind
+from reward_server.store.rows import parse_parent_id, storable, to_summary
+from reward_server.store.solutions.search import matches
+from reward_server.store.tables import solutions
+from reward_server.store.values import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Column, ColumnElement, Row, Select
+
+    from reward_server.store.values import StoredSummary
+
+MOST_PER_PAGE = 500
+_LONGEST_CURSOR = 300
+_TEXTS = ("code", "plan", "stdout_tail", "stderr_tail")
+_SHOWN = [column for column in solutions.c if column.name not in _TEXTS]
+
+
+class SortOrder(StrEnum):
+    """What a list of solutions is ordered by: the highest, newest or longest first."""
+
+    REWARD = "reward"
+    TIME = "time"
+    DURATION = "duration"
+
+
+@dataclass(frozen=True, slots=True)
+class SolutionFilter:
+    """Which solutions to list, in which order, and from where on."""
+
+    task_id: str | None = None
+    run_id: str | None = None
+    step: int | None = None
+    valid: bool | None = None
+    prompt_kind: str | None = None
+    error_kind: str | None = None
+    program_digest: str | None = None
+    parent_id: str | None = None
+    data_digest: str | None = None
+    min_reward: float | None = None
+    max_reward: float | None = None
+    min_duration: float | None = None
+    max_duration: float | None = None
+    text: str | None = None
+    order: SortOrder = SortOrder.REWARD
+    limit: int = 50
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    value: float | datetime
+    solution_id: UUID
+
+
+def select_page(wanted: SolutionFilter) -> Select[Any]:
+    """Return the query of one page, with one line more to see whether another follows.
+
+    Raises:
+        RequestError: when the limit or the cursor is not one that we gave.
+    """
+    if not 1 <= wanted.limit <= MOST_PER_PAGE:
+        message = f"limit must be between 1 and {MOST_PER_PAGE}"
+        raise RequestError(ErrorKind.INVALID_REQUEST, message)
+    key = _key(wanted.order)
+    query = _filtered(wanted).order_by(key.desc(), solutions.c.id.desc()).limit(wanted.limit + 1)
+    if wanted.cursor is None:
+        return query
+    place = _decode(wanted.cursor, wanted.order)
+    return query.where(tuple_(key, solutions.c.id) < (place.value, place.solution_id))
+
+
+def to_page(rows: Sequence[Row[Any]], wanted: SolutionFilter) -> Page:
+    """Read the rows of `select_page`."""
+    shown = tuple(map(to_summary, rows[: wanted.limit]))
+    has_more = len(rows) > wanted.limit
+    return Page(shown, _encode(shown[-1], wanted.order) if has_more else None)
+
+
+def _filtered(wanted: SolutionFilter) -> Select[Any]:
+    return select(*_SHOWN).where(*conditions(wanted))
+
+
+def conditions(wanted: SolutionFilter) -> list[ColumnElement[bool]]:
+    """Return what holds for the solutions that are wanted, whatever their order."""
+    columns = solutions.c
+    texts = ("task_id", "run_id", "prompt_kind", "error_kind", "program_digest", "data_digest")
+    found: list[ColumnElement[bool]] = [
+        columns[name] == storable(value)
+        for name in texts
+        if (value := getattr(wanted, name)) is not None
+    ]
+    if wanted.step is not None:
+        found.append(columns.step == wanted.step)
+    if wanted.valid is not None:
+        found.append(columns.valid.is_(wanted.valid))
+    if (parent := parse_parent_id(wanted.parent_id)) is not None:
+        found.append(columns.parent_id == parent)
+    found += _within(columns.reward, wanted.min_reward, wanted.max_reward)
+    found += _within(columns.duration_seconds, wanted.min_duration, wanted.max_duration)
+    if wanted.text is not None:
+        found.append(matches(wanted.text))
+    return found
+
+
+def _within(
+    column: Column[Any], least: float | None, most: float | None
+) -> list[ColumnElement[bool]]:
+    found = [] if least is None else [column >= least]
+    return found if most is None else [*found, column <= most]
+
+
+def _key(order: SortOrder) -> Column[Any]:
+    match order:
+        case SortOrder.REWARD:
+            return solutions.c.reward
+        case SortOrder.TIME:
+            return solutions.c.created_at
+        case SortOrder.DURATION:
+            return solutions.c.duration_seconds
+        case _:
+            assert_never(order)
+
+
+def _value(solution: StoredSummary, order: SortOrder) -> float | str:
+    match order:
+        case SortOrder.REWARD:
+            return solution.reward
+        case SortOrder.TIME:
+            return solution.created_at.isoformat()
+        case SortOrder.DURATION:
+            return solution.duration_seconds
+        case _:
+            assert_never(order)
+
+
+def _encode(last: StoredSummary, order: SortOrder) -> str:
+    parts = [order.value, _value(last, order), str(last.solution_id)]
+    return urlsafe_b64encode(json.dumps(parts).encode()).decode()
+
+
+def _decode(cursor: str, order: SortOrder) -> _Place:
+    try:
+        return _place(cursor, order)
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        message = "the cursor is not one that this list gave"
+        raise RequestError(ErrorKind.INVALID_REQUEST, message) from error
+
+
+def _place(cursor: str, order: SortOrder) -> _Place:
+    if len(cursor) > _LONGEST_CURSOR:
+        raise ValueError(cursor)
+    name, value, solution_id = json.loads(urlsafe_b64decode(cursor.encode("ascii")))
+    if name != order.value:
+        raise ValueError(name)
+    return _Place(_read_value(value, order), UUID(solution_id))
+
+
+def _read_value(value: object, order: SortOrder) -> float | datetime:
+    if order is not SortOrder.TIME:
+        if not isinstance(value, float) or not math.isfinite(value):
+            raise ValueError(value)
+        return value
+    moment = datetime.fromisoformat(str(value))
+    if moment.tzinfo is None or not 1970 < moment.year < 9999:
+        raise ValueError(value)
+    return moment

@@ -1,0 +1,138 @@
+"""Checking prepared data before it is served: the bytes, the files, the sample, the leaks."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from reward_server.errors import InfrastructureError
+from reward_server.grade.process import grade_file
+from reward_server.tasks.competition import read_competition
+from reward_server.tasks.folders import read_card
+from reward_server.tasks.leaks import look_for_leaks
+from reward_server.tasks.leaks.bundled import look_at_bundled
+from reward_server.tasks.leaks.report import LeakCheck, LeakFinding, LeakKind, LeakReport, Severity
+from reward_server.tasks.leaks.sample import look_at_sample
+from reward_server.tasks.manifest import digest_files, read_manifest, record_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from reward_server.tasks.base import Card, Task
+    from reward_server.tasks.registry import Refused
+
+
+def check_task(folder: Path, data_dir: Path, environment: Path | None = None) -> tuple[str, ...]:
+    """Return what is wrong with the prepared data of a task, one sentence each.
+
+    Raises:
+        SetupError: when the card or the manifest cannot be read.
+    """
+    return tuple(x.sentence for x in inspect_task(folder, data_dir, environment).failures)
+
+
+def inspect_task(folder: Path, data_dir: Path, environment: Path | None = None) -> LeakReport:
+    """Look at the prepared data of a task; `environment` is what programs may import.
+
+    Damaged data is not looked at any further: what it tells is not what would be served.
+
+    Raises:
+        SetupError: when the card or the manifest cannot be read.
+    """
+    card = read_card(folder)
+    prepared = data_dir / card.id / "prepared"
+    public, answers = prepared / "public", prepared / "private" / card.answers
+    whole = (_look_at_bytes(prepared), _look_at_names(card, public))
+    if any(look.failed for look in whole):
+        return LeakReport(card.id, whole)
+    return LeakReport(
+        card.id,
+        (
+            *whole,
+            *look_for_leaks(card, public, answers),
+            look_at_sample(card, folder, public, answers),
+            look_at_bundled(card, public, answers, environment),
+        ),
+    )
+
+
+def inspect_competition(task: Task) -> LeakReport:
+    """Look at a competition of MLE-bench: whether its own grader works here.
+
+    The sample submission of some has no score, so the gold one will do.
+    """
+    findings: list[LeakFinding] = []
+    for control in read_competition(task.folder).controls(task.answers):
+        found = tuple(_ungradable(task.folder, control, task.answers))
+        if not found:
+            findings = []
+            break
+        findings += found
+    return LeakReport(
+        task.card.id, (LeakCheck("grader", "on what it should take", tuple(findings)),)
+    )
+
+
+def refuse_competition(refused: Refused) -> LeakReport:
+    """Say why a competition of MLE-bench is not served."""
+    look = LeakCheck("competition", "data and settings", (_fault(refused.task_id, refused.reason),))
+    return LeakReport(refused.task_id, (look,))
+
+
+def _look_at_bytes(prepared: Path) -> LeakCheck:
+    findings = tuple(_changed_files(prepared))
+    return LeakCheck("checksums", "every file against the manifest", findings)
+
+
+def _changed_files(prepared: Path) -> Iterator[LeakFinding]:
+    manifest, found = read_manifest(prepared), record_files(prepared)
+    for path in sorted(manifest.files.keys() | found.keys()):
+        if path not in found:
+            yield _fault(path, "it is missing")
+        elif path not in manifest.files:
+            yield _fault(path, "it is not in the manifest")
+        elif found[path] != manifest.files[path]:
+            yield _fault(path, "it has changed since it was prepared")
+    if digest_files(manifest.files) != manifest.data_digest:
+        yield _fault("manifest.json", "the data digest does not belong to the manifest's files")
+
+
+def _look_at_names(card: Card, public: Path) -> LeakCheck:
+    findings = tuple(_unexpected_files(card, public))
+    return LeakCheck("names of files", f"{len(card.public_files)} patterns of the card", findings)
+
+
+def _unexpected_files(card: Card, public: Path) -> Iterator[LeakFinding]:
+    found = [
+        PurePosixPath(path.relative_to(public).as_posix())
+        for path in sorted(public.rglob("*"))
+        if not path.is_dir()
+    ]
+    for path in found:
+        if not _matches_any(path, card.public_files):
+            yield _fault(f"public/{path}", "it is not a file the card names")
+    for pattern in card.public_files:
+        if not any(_matches_any(path, [pattern]) for path in found):
+            yield _fault(f"public/{pattern}", "it is missing")
+
+
+def _matches_any(path: PurePosixPath, patterns: Iterable[str]) -> bool:
+    return any(
+        len(path.parts) == len(PurePosixPath(pattern).parts) and path.match(pattern)
+        for pattern in patterns
+    )
+
+
+def _ungradable(folder: Path, control: Path, answers: Path) -> Iterator[LeakFinding]:
+    try:
+        grade = grade_file(folder, control, answers)
+    except InfrastructureError:
+        yield _fault(control.name, "the grader fails on it")
+        return
+    if grade.failure is not None:
+        yield _fault(control.name, "it is not valid")
+
+
+def _fault(place: str, reason: str) -> LeakFinding:
+    return LeakFinding(LeakKind.DAMAGED, place, reason, severity=Severity.FAULT)

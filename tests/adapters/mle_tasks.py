@@ -1,5 +1,0 @@
-"""The module by whose name verifiers finds the taskset, as a user writes it."""
-
-from trainer_client.verifiers import RewardServerTaskset
-
-__all__ = ["RewardServerTaskset"]

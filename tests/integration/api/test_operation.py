@@ -1,0 +1,294 @@
+"""The server as its operator meets it: keys, addresses, restarts, a full queue, lost parts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from tests.conftest import (
+    COMMAND,
+    ROOT,
+    children,
+    descendants,
+    is_alive,
+    read_line,
+    start_server,
+    stop_server,
+    wait_until,
+)
+from tests.support.job_client import LEAN, JobClient
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TASK = "spooky-author-identification"
+NAP = "import subprocess\nsubprocess.run(['sleep', '{}'])\nprint('through')\n"
+KEY = "a-key-of-enough-length"
+
+
+def test_a_restart_takes_up_what_was_not_finished(own_dir: Path, tmp_path: Path) -> None:
+    process, url = start_server(own_dir, tmp_path / "log", LEAN)
+    body = {
+        "task_id": TASK,
+        "code": "import time\ntime.sleep(2)\n",
+        "wait_seconds": 0,
+        "idempotency_key": "one",
+    }
+    jobs = [
+        httpx.post(f"{url}/score", json={**body, "idempotency_key": f"k{i}"}).json()["job_id"]
+        for i in range(4)
+    ]
+    time.sleep(0.5)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process, url = start_server(own_dir, tmp_path / "log", LEAN)
+    try:
+        for job in jobs:
+            answer = httpx.get(f"{url}/v1/jobs/{job}?wait_seconds=60", timeout=70)
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["duration_seconds"] >= 2
+        listed = httpx.get(f"{url}/v1/solutions").json()["solutions"]
+        assert sorted(line["job_id"] for line in listed) == sorted(jobs)
+    finally:
+        stop_server(process)
+
+
+def test_a_server_with_a_key_serves_only_those_who_have_it(own_dir: Path, tmp_path: Path) -> None:
+    process, url = start_server(own_dir, tmp_path / "log", LEAN | {"REWARD_SERVER_API_KEY": KEY})
+    try:
+        for headers in (
+            {},
+            {"Authorization": KEY},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": f"Bearer {KEY}x"},
+            {"Authorization": "Bearer é".encode("latin-1")},
+        ):
+            response = httpx.get(f"{url}/v1/tasks", headers=headers)
+            assert response.status_code == 401
+            assert response.json()["detail"] == "unauthorized"
+        assert httpx.get(f"{url}/v1/tasks?api_key={KEY}").status_code == 401
+        good = httpx.get(f"{url}/v1/tasks", headers={"Authorization": f"Bearer {KEY}"})
+        assert good.status_code == 200
+        assert httpx.post(f"{url}/score", json={}).status_code == 401
+        assert httpx.get(f"{url}/livez").status_code == 200
+        assert KEY not in (tmp_path / "log").read_text()
+    finally:
+        stop_server(process)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])  # noqa: S104
+def test_an_address_others_can_reach_needs_a_key(own_dir: Path, host: str) -> None:
+    done = run("serve", "--host", host, "--data-dir", str(own_dir))
+    assert done.returncode == 1
+    assert "API_KEY" in done.stderr
+
+
+def test_an_unknown_setting_is_refused(own_dir: Path) -> None:
+    done = run("check", "--data-dir", str(own_dir), REWARD_SERVER_SLOT="3")
+    assert done.returncode == 1
+    assert "REWARD_SERVER_SLOT" in done.stderr
+
+
+def test_check_shows_settings_without_secrets_and_names_what_is_missing(tmp_path: Path) -> None:
+    done = run(
+        "check", "--data-dir", str(tmp_path), "--port", "1",
+        REWARD_SERVER_API_KEY=KEY,
+        REWARD_SERVER_SANDBOX__ENVIRONMENT=str(tmp_path / "nowhere"),
+        DATABASE_URL="postgresql://someone:secret@127.0.0.1/db",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert KEY not in done.stdout
+    assert "secret" not in done.stdout
+    assert "virtual environment" in done.stdout
+    assert "tasks prepare" in done.stdout
+
+
+def test_more_memory_than_the_budget_is_refused_with_the_remedy(own_dir: Path) -> None:
+    done = run(
+        "check", "--data-dir", str(own_dir), "--port", "0",
+        REWARD_SERVER_MEMORY_BUDGET_BYTES=str(256 << 20),
+        REWARD_SERVER_SANDBOX__SLOTS="1000",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "MEMORY_BUDGET_BYTES" in done.stdout
+    assert "durations will not be true" in done.stdout
+
+
+def test_slots_that_memory_leaves_empty_are_told_with_the_remedy(own_dir: Path) -> None:
+    crowded = {
+        "REWARD_SERVER_MEMORY_BUDGET_BYTES": str(16 << 30),
+        "REWARD_SERVER_SANDBOX__SLOTS": "16",
+    }
+    words = ("check", "--data-dir", str(own_dir), "--port", "0")
+    told = " ".join(run(*words, **crowded).stdout.split())
+    assert "of 16 at once" in told
+    assert "REWARD_SERVER_LIMITS__MEMORY_BYTES" in told
+    roomy = {**crowded, "REWARD_SERVER_LIMITS__MEMORY_BYTES": str(1 << 30)}
+    assert "of 16 at once" not in " ".join(run(*words, **roomy).stdout.split())
+
+
+def test_without_a_sandbox_the_server_refuses_to_start(own_dir: Path, tmp_path: Path) -> None:
+    done = run(
+        "serve", "--data-dir", str(own_dir), "--port", "0",
+        REWARD_SERVER_SANDBOX__ENVIRONMENT=str(tmp_path / "nowhere"),
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "no virtual environment for programs" in done.stdout + done.stderr
+
+
+def test_a_full_queue_says_when_to_come_back(own_dir: Path, tmp_path: Path) -> None:
+    process, url = start_server(
+        own_dir, tmp_path / "log", LEAN | {"REWARD_SERVER_QUEUE_LIMIT": "4"}
+    )
+    body = {"task_id": TASK, "code": "import time\ntime.sleep(1)\n"}
+    try:
+        with ThreadPoolExecutor(12) as pool:
+            sent = [
+                pool.submit(httpx.post, f"{url}/score", json=body, timeout=60) for _ in range(12)
+            ]
+            responses = [future.result() for future in sent]
+        statuses = [response.status_code for response in responses]
+        assert set(statuses) == {200, 429}
+        refused = next(r for r in responses if r.status_code == 429)
+        assert int(refused.headers["retry-after"]) >= 1
+        assert refused.json()["kind"] == "overloaded"
+        assert refused.json()["retryable"] is True
+        assert httpx.get(f"{url}/livez").status_code == 200
+        assert set(come_back_when_told(url, {**body, "wait_seconds": 0})) <= {202, 429}
+    finally:
+        stop_server(process)
+
+
+def come_back_when_told(url: str, body: dict[str, object]) -> list[int]:
+    """Fill the queue and return what was heard until, told when to come, one was let in."""
+    statuses: list[int] = []
+    for _ in range(20):
+        response = httpx.post(f"{url}/score", json=body, timeout=60)
+        statuses.append(response.status_code)
+        if statuses.count(429) == 0:
+            continue
+        if response.status_code == 202:
+            return statuses
+        time.sleep(int(response.headers["retry-after"]))
+    pytest.fail(f"never let in: {statuses}")
+
+
+def kill_keepers(server: int) -> None:
+    keepers = [pid for pid in children(server) if b"slot_supervisor.py" in read_line(pid)]
+    for pid in keepers:
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while any(is_alive(pid) for pid in keepers):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def wait_for_a_program(server: int) -> None:
+    deadline = time.monotonic() + 60
+    while not any(b"sleep" in read_line(pid) for pid in descendants(server)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_lost_keeper_is_our_fault_and_never_a_reward(own_dir: Path, tmp_path: Path) -> None:
+    process, url = start_server(
+        own_dir, tmp_path / "log", LEAN | {"REWARD_SERVER_MAX_ATTEMPTS": "2"}
+    )
+    body = {"task_id": TASK, "code": NAP.format(30), "idempotency_key": "lost"}
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
+            for _ in range(2):
+                wait_for_a_program(process.pid)
+                kill_keepers(process.pid)
+            response = sent.result()
+        assert response.status_code == 503
+        assert response.json()["kind"] == "sandbox_lost"
+        assert response.json()["retryable"] is True
+        assert "reward" not in response.json()
+        assert httpx.get(f"{url}/v1/solutions").json()["solutions"] == []
+        after = httpx.post(f"{url}/score", json={"task_id": TASK, "code": "print(1)"}, timeout=60)
+        assert after.status_code == 200
+        again = httpx.post(f"{url}/score", json={**body, "wait_seconds": 0}, timeout=60)
+        assert again.status_code == 202
+    finally:
+        stop_server(process)
+
+
+def test_a_program_whose_keeper_was_lost_is_run_again(own_dir: Path, tmp_path: Path) -> None:
+    process, url = start_server(own_dir, tmp_path / "log", LEAN)
+    body = {"task_id": TASK, "code": NAP.format(3)}
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
+            wait_for_a_program(process.pid)
+            kill_keepers(process.pid)
+            response = sent.result()
+        assert response.status_code == 200, response.text
+        answer = response.json()
+        assert answer["attempt"] == 2
+        assert answer["stdout_tail"] == "through\n"
+        assert answer["duration_seconds"] >= 3
+        (line,) = httpx.get(f"{url}/v1/solutions").json()["solutions"]
+        assert line["solution_id"] == answer["solution_id"]
+        failing = {"task_id": TASK, "code": "raise SystemExit(1)"}
+        assert httpx.post(f"{url}/score", json=failing, timeout=60).json()["attempt"] == 1
+    finally:
+        stop_server(process)
+
+
+def test_while_no_box_can_be_built_jobs_wait_and_none_is_lost(
+    own_dir: Path, tmp_path: Path
+) -> None:
+    settings = LEAN | {
+        "REWARD_SERVER_MAX_ATTEMPTS": "2",
+        "REWARD_SERVER_SANDBOX__KIND": "bubblewrap",
+    }
+    log = tmp_path / "log"
+    shared, public = (own_dir / TASK).resolve(), own_dir / TASK / "prepared" / "public"
+    (own_dir / TASK).unlink()
+    shutil.copytree(shared, own_dir / TASK)
+    process, url = start_server(own_dir, log, settings)
+    try:
+        with JobClient(url, "", process.pid) as desk:
+            public.rename(own_dir / "elsewhere")
+            jobs = [desk.submit(f"print({n})") for n in range(2)]
+            wait_until(lambda: log.read_text().count("is tried again") >= 5)
+            assert {desk.get(job_id, 0).status_code for job_id in jobs} == {202}
+            (own_dir / "elsewhere").rename(public)
+            answers = [desk.answer(job_id) for job_id in jobs]
+        assert [answer["stdout_tail"] for answer in answers] == [f"{n}\n" for n in range(2)]
+    finally:
+        stop_server(process)
+
+
+def test_a_server_that_is_stopped_leaves_no_process(own_dir: Path, tmp_path: Path) -> None:
+    process, url = start_server(own_dir, tmp_path / "log", LEAN)
+    body = {"task_id": TASK, "code": "import time\ntime.sleep(60)\n", "wait_seconds": 0}
+    httpx.post(f"{url}/score", json=body)
+    time.sleep(0.5)
+    family = descendants(process.pid)
+    assert len(family) > 3
+    stop_server(process)
+    assert [pid for pid in family if is_alive(pid)] == []
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "200", **variables}
+    return subprocess.run(
+        [COMMAND, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+        check=False,
+    )

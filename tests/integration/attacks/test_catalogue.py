@@ -1,0 +1,164 @@
+"""Every attack we know of has a case, a named test elsewhere, or a named residual risk."""
+
+from __future__ import annotations
+
+import pytest
+from cases import HERE, load_cases
+
+ROOT = HERE.parent.parent
+KNOWN = {
+    "RES": (1, 2, 4, 5, 7, 8, 10, 11, 13, 16),
+    "FS": (1, 2, 4, 5, 7, 8, 10, 11, 13),
+    "NET": (1, 2, 4, 5, 7, 8),
+    "PROC": (1, 2, 4, 5, 7, 8, 10),
+    "ESC": (1, 2, 4, 5, 7, 8),
+    "LEAK": (1, 2, 4, 5, 7, 8, 10, 11),
+    "REQ": (1, 2, 4, 5, 7, 8, 10, 11),
+    "LOAD": (1, 2, 4, 5, 7, 8),
+    "CRASH": (1, 2, 4, 5, 7, 8, 10, 11, 13, 14),
+}
+# Faults from outside, and what is no program: the file and what stands in it.
+ELSEWHERE = {
+    "FS-13": (
+        "tests/unit/sandbox/test_docker_settings.py",
+        "def test_a_container_is_sent_a_plain_archive",
+    ),
+    "PROC-10": (
+        "tests/integration/contract/test_sandbox_slots.py",
+        "def test_a_cancelled_program_is_dead_and_its_slot_free",
+    ),
+    "ESC-02": (
+        "tests/integration/contract/test_docker_posture.py",
+        "def test_a_runc_that_programs_can_leave_is_refused_at_the_start",
+    ),
+    "ESC-07": (
+        "tests/integration/contract/test_docker_posture.py",
+        "def test_the_engine_makes_what_the_table_says",
+    ),
+    "ESC-08": ("SECURITY.md", "**The kernel is shared.**"),
+    "LEAK-05": ("SECURITY.md", "**Scores are an oracle.**"),
+    "LEAK-07": ("tests/integration/tasks/test_preparation.py", "def test_damage_is_found"),
+    "LEAK-08": (
+        "tests/integration/api/test_score_contract.py",
+        "def test_unknown_paths_and_methods_are_problem_documents",
+    ),
+    "LEAK-10": (
+        "tests/unit/instrument/test_lm_instrumenter.py",
+        "def test_the_prompt_is_this_text_and_the_program",
+    ),
+    "LEAK-11": (
+        "tests/integration/contract/test_docker_images.py",
+        "def test_the_image_of_the_boxes_holds_nothing_private",
+    ),
+    "REQ-01": (
+        "tests/integration/api/test_malformed_requests.py",
+        "def test_a_body_that_means_nothing_is_refused",
+    ),
+    "REQ-02": (
+        "tests/integration/api/test_score_contract.py",
+        "def test_a_large_body_in_chunks_is_refused_while_it_comes_in",
+    ),
+    "REQ-04": (
+        "tests/integration/api/test_score_contract.py",
+        "def test_an_unknown_task_is_not_found",
+    ),
+    "REQ-05": (
+        "tests/integration/api/test_score_contract.py",
+        "def test_a_field_out_of_bounds_is_refused_and_leaves_no_job",
+    ),
+    "REQ-07": (
+        "tests/integration/api/test_score_contract.py",
+        "def test_a_text_that_python_cannot_take_is_a_syntax_error",
+    ),
+    "REQ-08": (
+        "tests/integration/api/test_malformed_requests.py",
+        "def test_whatever_is_sent_is_answered_or_refused",
+    ),
+    "REQ-10": (
+        "tests/integration/api/test_score_contract.py",
+        "def test_a_key_with_another_body_is_a_conflict_and_runs_nothing",
+    ),
+    "REQ-11": (
+        "tests/integration/api/test_score_contract.py",
+        '"a callback": {"callback_url"',
+    ),
+    "LOAD-01": (
+        "tests/integration/api/test_operation.py",
+        "def test_a_full_queue_says_when_to_come_back",
+    ),
+    "LOAD-02": (
+        "tests/integration/store/test_waiting.py",
+        "def test_those_who_wait_hold_no_connection_and_are_looked_after",
+    ),
+    "LOAD-04": (
+        "tests/integration/api/test_job_routes.py",
+        "def test_a_run_with_many_jobs_does_not_starve_one_with_few",
+    ),
+    "LOAD-05": (
+        "tests/unit/sandbox/test_docker_settings.py",
+        "def test_there_are_no_more_slots_than_devices",
+    ),
+    "LOAD-07": (
+        "tests/integration/contract/test_docker_faults.py",
+        "def test_an_engine_that_hangs_or_dies_is_our_fault",
+    ),
+    "LOAD-08": (
+        "tests/integration/store/test_queue.py",
+        "def test_the_time_of_a_job_is_one_for_all_attempts",
+    ),
+    "CRASH-01": (
+        "tests/integration/api/test_operation.py",
+        "def test_a_restart_takes_up_what_was_not_finished",
+    ),
+    "CRASH-02": (
+        "tests/integration/api/test_processes.py",
+        "def test_jobs_of_a_killed_worker_are_run_by_another",
+    ),
+    "CRASH-04": (
+        "tests/integration/api/test_processes.py",
+        "def test_a_worker_that_dies_between_grading_and_writing",
+    ),
+    "CRASH-05": (
+        "tests/integration/chaos/test_chaos.py",
+        "def test_nothing_is_lost_doubled_or_mixed_up_whatever_fails",
+    ),
+    "CRASH-07": (
+        "tests/integration/api/test_processes.py",
+        "def test_nothing_is_accepted_that_cannot_be_written_down",
+    ),
+    "CRASH-08": (
+        "tests/integration/contract/test_docker_faults.py",
+        "def test_an_engine_that_hangs_or_dies_is_our_fault",
+    ),
+    "CRASH-10": (
+        "tests/integration/api/test_stopping.py",
+        "def test_a_server_that_is_told_to_stop_lets_go_takes_nothing_in",
+    ),
+    "CRASH-11": (
+        "tests/integration/api/test_score_contract.py",
+        "def test_a_client_that_hangs_up_leaves_its_job_running",
+    ),
+    "CRASH-13": (
+        "tests/integration/api/test_processes.py",
+        "def test_the_clock_of_a_worker_matters_to_nobody",
+    ),
+    "CRASH-14": (
+        "tests/integration/store/test_schema.py",
+        "def test_an_older_server_goes_on_while_a_newer_one_moves_in",
+    ),
+}
+IDS = [f"{group}-{number:02}" for group, numbers in KNOWN.items() for number in numbers]
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_known_attack_is_covered(name: str) -> None:
+    if name in ELSEWHERE:
+        file, text = ELSEWHERE[name]
+        assert text in (ROOT / file).read_text()
+    else:
+        assert name in {case.id for case in load_cases(everything=True)}
+
+
+def test_every_case_has_an_id_of_its_own() -> None:
+    ids = [case.id for case in load_cases(everything=True)]
+    assert len(set(ids)) == len(ids)

@@ -1,0 +1,91 @@
+"""Every container has its own view of what it may read, and takes it along when it goes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from boxes import DONE, IMAGE, docker, started, unique
+from containers import Api, ahead, assert_kind, own_volumes, running_box, sleeping
+
+from reward_server.model import ErrorKind
+from reward_server.sandbox.docker.container_config import LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from boxes import Bench
+
+
+@pytest.fixture
+def old_volume(api: Api) -> Iterator[str]:
+    """What an earlier version has left: the warden's code as it was then."""
+    name = unique("reward-server-inside")
+    api.create_volume(name, labels={LABEL: "inside"})
+    yield name
+    if name in {volume["Name"] for volume in api.volumes()["Volumes"]}:
+        api.remove_volume(name)
+
+
+async def test_a_container_takes_its_views_along(public_folder: Path, api: Api) -> None:
+    async with started(docker(1), public_folder) as bench:
+        owner = bench.sandbox._kit.owner
+        for number in range(6):
+            await bench.run((DONE, "raise ValueError", "import os; os.abort()")[number % 3])
+        await ahead(bench)
+        assert len(own_volumes(api, owner)) == 2  # of the one that waits: its code and its data
+    assert own_volumes(api, owner) == []
+
+
+async def test_views_that_others_left_are_taken_away(container: Bench, api: Api) -> None:
+    """Somebody removes a running container, and not what belongs to it."""
+    container.sandbox._slots[0]._is_warm = False
+    run = await sleeping(container, unique("views"))
+    api.remove_container(running_box(container).container, force=True)
+    await assert_kind(run, ErrorKind.SANDBOX_LOST)
+    left = own_volumes(api, container.sandbox._kit.owner)
+    assert len(left) == 2
+    assert not set(left) & set(await container.sandbox._engine.remove_stale(3600))
+    assert set(left) <= set(await container.sandbox._engine.remove_stale(0))
+    assert own_volumes(api, container.sandbox._kit.owner) == []
+
+
+async def test_views_in_use_are_never_stale(container: Bench) -> None:
+    run = await sleeping(container, unique("views"))
+    await container.sandbox._engine.remove_stale(0)
+    state = await container.sandbox._engine.look(running_box(container).container)
+    assert state["Running"]
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+
+
+async def test_code_that_somebody_has_tidied_away_is_put_back(container: Bench, api: Api) -> None:
+    container.sandbox._slots[0]._is_warm = False
+    api.remove_volume(container.sandbox._kit.layers.volume)
+    assert (await container.run(DONE)).failure is None
+
+
+async def test_code_of_earlier_versions_is_removed_at_the_start(
+    old_volume: str, public_folder: Path, api: Api
+) -> None:
+    async with started(docker(1), public_folder) as bench:
+        assert (await bench.run(DONE)).failure is None
+        names = {volume["Name"] for volume in api.volumes()["Volumes"]}
+        assert old_volume not in names
+        assert bench.sandbox._kit.layers.volume in names
+
+
+async def test_code_that_is_in_use_is_not_removed(
+    old_volume: str, public_folder: Path, api: Api
+) -> None:
+    mount = {"Type": "volume", "Source": old_volume, "Target": "/inside"}
+    config = {"Image": IMAGE, "Entrypoint": ["sh"], "HostConfig": {"Mounts": [mount]}}
+    user = api.create_container_from_config(config)["Id"]
+    try:
+        async with started(docker(1), public_folder):
+            assert old_volume in {volume["Name"] for volume in api.volumes()["Volumes"]}
+    finally:
+        api.remove_container(user)

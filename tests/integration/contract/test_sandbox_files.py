@@ -1,0 +1,117 @@
+"""No file that one program sees is the same as a file that another one sees at that time.
+
+Two boxes with a file in common can tell each other something by locking it, although neither can
+write to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from boxes import SLOTS, bubblewrap, started, zygote
+
+from reward_server.sandbox.bubblewrap import staging
+from reward_server.sandbox.bubblewrap.command import Sources
+from tests.conftest import SANDBOXES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from boxes import Bench
+
+    from reward_server.sandbox.bubblewrap.sandbox import BubblewrapSandbox
+
+FILES = """
+import fcntl, glob, json, os, sys, time
+names = [
+    "/workdir/task/prepared/public/train.csv", "/environment/pyvenv.cfg", "/usr/bin/env",
+    "/etc/ld.so.cache", os.path.realpath(sys.executable), *glob.glob("/inside/launcher.py*"),
+    *glob.glob("/lib/*/libc.so.6"), "/dev/null", "/dev/zero", "/dev/full", "/dev/urandom",
+    *glob.glob("/proc/self/ns/*"),
+]
+files = {name: open(name, "rb") for name in names if os.path.exists(name)}
+"""
+HOLD = f"""{FILES}
+until = time.monotonic() + 6
+while time.monotonic() < until:
+    for file in files.values():  # again and again: the other may just be trying this one
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # by the other, or by another name of the same file
+            pass
+    time.sleep(0.02)
+"""
+LISTEN = f"""{FILES}
+heard, until = set(), time.monotonic() + 4
+while time.monotonic() < until:
+    for name, file in files.items():
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_UN)
+        except BlockingIOError:
+            heard.add(name)
+    time.sleep(0.05)
+print(json.dumps([sorted(files), sorted(heard)]))
+"""
+TOUCH = """
+import os
+try:
+    os.utime("/dev/null")
+    print("CHANGED")
+except OSError:
+    print("REFUSED")
+"""
+# SECURITY.md names these: what containers, and what an ordinary user's boxes, have in common.
+SHARED = (
+    ("/proc/self/ns/time", "/proc/self/ns/user")
+    if "docker" in SANDBOXES
+    else ("/proc/self/ns/time", "/dev/")
+    if os.geteuid() != 0
+    else ()
+)
+own_files_only = pytest.mark.skipif("docker" in SANDBOXES, reason="boxes made by bubblewrap")
+
+
+async def listen(bench: Bench) -> tuple[set[str], set[str]]:
+    """Have one program hold locks and another try them; return what it tried and what it heard."""
+    held = asyncio.create_task(bench.run(HOLD))
+    tried, heard = json.loads(await bench.says(LISTEN))
+    await held
+    return set(tried), set(heard)
+
+
+async def test_a_lock_is_felt_in_no_other_box(bench: Bench) -> None:
+    tried, heard = await listen(bench)
+    assert "/workdir/task/prepared/public/train.csv" in tried
+    assert len(tried) >= 8
+    assert {name for name in heard if not name.startswith(SHARED)} == set()
+
+
+@own_files_only
+@pytest.mark.parametrize("make", [bubblewrap, zygote])
+async def test_without_overlays_files_are_shared(
+    make: Callable[[int], BubblewrapSandbox], public_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sources, "show", lambda _, folder, place: ("--ro-bind", folder, place))
+    async with started(make(SLOTS), public_folder) as bench:
+        tried, heard = await listen(bench)
+    assert {name for name in tried if not name.startswith(("/dev/", "/proc/"))} <= heard
+
+
+@own_files_only
+@pytest.mark.skipif(os.geteuid() != 0, reason="who cannot make devices shares the machine's")
+@pytest.mark.parametrize("make", [bubblewrap, zygote])
+async def test_without_devices_of_its_own_a_slot_shares_the_machines(
+    make: Callable[[int], BubblewrapSandbox], public_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with started(make(SLOTS), public_folder) as bench:
+        assert await bench.says(TOUCH) == "REFUSED\n"
+    monkeypatch.setattr(staging, "DEVICES", "nowhere")
+    async with started(make(SLOTS), public_folder) as bench:
+        _, heard = await listen(bench)
+        assert heard == {"/dev/null", "/dev/zero", "/dev/full", "/dev/urandom"}

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+from examples import CLAIM, FAILURE, SUBMISSION, TIMINGS, verdict
+from sqlalchemy import text
+
+from reward_server.errors import InfrastructureError, RequestError
+from reward_server.model import Box, ErrorKind, Failure, Instrumentation, Milestone, Program
+from reward_server.store.engine import make_engine
+from reward_server.store.queries import Store
+from reward_server.store.queue import Queue
+from reward_server.store.rows import storable
+from reward_server.store.values import JobState, NewJob
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+
+async def started(store: Store, key: str | None = None) -> tuple[UUID, int]:
+    accepted = await store.accept(NewJob(SUBMISSION, "digest", key), CLAIM)
+    assert accepted.state is JobState.RUNNING
+    return accepted.job_id, accepted.attempt
+
+
+async def count(engine: AsyncEngine, table: str) -> int:
+    async with engine.connect() as connection:
+        return (await connection.execute(text(f"SELECT count(*) FROM {table}"))).scalar_one()  # noqa: S608
+
+
+async def test_an_accepted_job_can_be_run_again_from_its_row(store: Store) -> None:
+    submission = replace(SUBMISSION, parent_id=str(uuid4()))
+    accepted = await store.accept(NewJob(submission, "digest", "key"))
+    assert accepted.is_new
+    job = await store.job(accepted.job_id)
+    assert job is not None
+    assert (job.submission, job.state, job.attempt) == (submission, JobState.QUEUED, 1)
+
+
+async def test_without_a_key_every_job_is_new(store: Store) -> None:
+    first = await store.accept(NewJob(SUBMISSION, "digest"))
+    second = await store.accept(NewJob(SUBMISSION, "digest"))
+    assert first.job_id != second.job_id
+    assert second.is_new
+
+
+async def test_the_same_key_joins(store: Store) -> None:
+    job_id, _ = await started(store, "key")
+    joined = await store.accept(NewJob(SUBMISSION, "digest", "key"))
+    assert (joined.job_id, joined.is_new, joined.state) == (job_id, False, JobState.RUNNING)
+
+
+async def test_the_same_key_with_another_body_is_a_conflict(store: Store) -> None:
+    await store.accept(NewJob(SUBMISSION, "digest", "key"))
+    with pytest.raises(RequestError) as caught:
+        await store.accept(NewJob(SUBMISSION, "another", "key"))
+    assert caught.value.kind is ErrorKind.CONFLICT
+
+
+async def test_twenty_at_once_with_one_key_make_one_job(store: Store, engine: AsyncEngine) -> None:
+    accepted = await asyncio.gather(
+        *(store.accept(NewJob(SUBMISSION, "digest", "key")) for _ in range(20))
+    )
+    assert sum(one.is_new for one in accepted) == 1
+    assert len({one.job_id for one in accepted}) == 1
+    assert await count(engine, "jobs") == 1
+
+
+async def test_an_errored_job_is_run_again_by_exactly_one_of_many(
+    store: Store, engine: AsyncEngine
+) -> None:
+    job_id, attempt = await started(store, "key")
+    assert await Queue(engine).fail(job_id, attempt, ErrorKind.SANDBOX_LOST, "gone")
+    job = await store.job(job_id)
+    assert job is not None
+    assert job.error == Failure(ErrorKind.SANDBOX_LOST, "gone")
+
+    accepted = await asyncio.gather(
+        *(store.accept(NewJob(SUBMISSION, "digest", "key")) for _ in range(10))
+    )
+    assert sum(one.is_new for one in accepted) == 1
+    assert {one.state for one in accepted} == {JobState.QUEUED}
+    (claimed,) = await Queue(engine).claim(CLAIM, 5, ["spaceship"])
+    assert (claimed.job_id, claimed.attempt) == (job_id, attempt + 1)
+    with pytest.raises(InfrastructureError):
+        await store.record(job_id, attempt, verdict())
+
+
+async def test_an_errored_job_is_not_run_again_for_another_body(
+    store: Store, engine: AsyncEngine
+) -> None:
+    job_id, attempt = await started(store, "key")
+    await Queue(engine).fail(job_id, attempt, ErrorKind.SANDBOX_LOST, "gone")
+    with pytest.raises(RequestError):
+        await store.accept(NewJob(SUBMISSION, "another", "key"))
+    job = await store.job(job_id)
+    assert job is not None
+    assert job.state is JobState.ERRORED
+
+
+async def test_a_result_comes_back_whole(store: Store) -> None:
+    job_id, attempt = await started(store)
+    stored = await store.record(job_id, attempt, verdict())
+    answer = await store.answer(job_id)
+    assert answer is not None
+    assert answer == stored
+    assert (answer.task_id, answer.run_id, answer.step) == ("spaceship", "default", 3)
+    assert (answer.status, answer.valid, answer.failure) == (JobState.SCORED, True, None)
+    assert (answer.reward, answer.score, answer.medal) == (0.8, 0.8, "gold")
+    assert answer.milestones == (Milestone.IMPORTED_PACKAGES, Milestone.LOADED_DATA)
+    assert answer.timings == TIMINGS
+    assert answer.instrumentation == Instrumentation("static", verified=True)
+    assert answer.sandbox == Box("bubblewrap", "base")
+    assert (answer.code, answer.plan) == ("print(1)", "a plan")
+    assert answer.program_digest == Program("print(1)").digest
+    assert answer.peak_memory_bytes == 3 * 2**30
+    assert (answer.pressure, answer.contended) == (0.25, True)
+
+
+async def test_a_failed_program_has_its_failure(store: Store) -> None:
+    job_id, attempt = await started(store)
+    await store.record(job_id, attempt, verdict(-9.8, failure=FAILURE))
+    answer, job = await store.answer(job_id), await store.job(job_id)
+    assert answer is not None
+    assert job is not None
+    assert (answer.status, answer.valid, answer.failure) == (JobState.FAILED, False, FAILURE)
+    assert (job.state, job.error) == (JobState.FAILED, None)
+
+
+async def test_recording_twice_gives_one_row(store: Store, engine: AsyncEngine) -> None:
+    job_id, attempt = await started(store)
+    first = await store.record(job_id, attempt, verdict(0.8))
+    assert await store.record(job_id, attempt, verdict(0.1)) == first
+    answer = await store.answer(job_id)
+    assert answer is not None
+    assert answer.reward == 0.8
+    assert await count(engine, "solutions") == 1
+
+
+async def test_many_at_once_record_one_row(store: Store, engine: AsyncEngine) -> None:
+    job_id, attempt = await started(store)
+    ids = await asyncio.gather(*(store.record(job_id, attempt, verdict()) for _ in range(10)))
+    assert len(set(ids)) == 1
+    assert await count(engine, "solutions") == 1
+
+
+async def test_a_cancelled_job_takes_no_result(store: Store) -> None:
+    job_id, attempt = await started(store)
+    assert await store.cancel(job_id)
+    assert not await store.cancel(job_id)
+    with pytest.raises(InfrastructureError) as caught:
+        await store.record(job_id, attempt, verdict())
+    assert caught.value.kind is ErrorKind.CANCELLED
+
+
+@pytest.mark.parametrize("reward", [float("nan"), float("inf"), float("-inf")])
+async def test_a_reward_that_is_no_number_is_refused(store: Store, reward: float) -> None:
+    job_id, attempt = await started(store)
+    with pytest.raises(InfrastructureError) as caught:
+        await store.record(job_id, attempt, verdict(reward))
+    assert caught.value.kind is ErrorKind.STORE_ERROR
+    assert await store.answer(job_id) is None
+    await store.record(job_id, attempt, verdict())
+
+
+async def test_texts_that_postgres_cannot_hold_are_made_storable(store: Store) -> None:
+    nasty = "a\x00b\ud800c\udfffé😀"
+    tidy = "a\ufffdb\ufffdc\ufffdé😀"
+    assert storable(nasty) == tidy
+    submission = replace(SUBMISSION, code=nasty, sample_id=nasty)
+    accepted = await store.accept(NewJob(submission, "digest", nasty), CLAIM)
+    outcome = verdict(program=Program(nasty, nasty), stdout_tail=nasty)
+    await store.record(accepted.job_id, accepted.attempt, outcome)
+    answer = await store.answer(accepted.job_id)
+    assert answer is not None
+    assert (answer.code, answer.plan, answer.stdout_tail, answer.sample_id) == (tidy,) * 4
+    assert not (await store.accept(NewJob(submission, "digest", nasty))).is_new
+
+
+@pytest.mark.parametrize("text", ["", "plain", "a\x00", "\ud83d\ude00", "é\x00\udc00"])
+def test_storable_text_can_be_encoded_and_keeps_its_length(text: str) -> None:
+    made = storable(text)
+    made.encode()
+    assert "\x00" not in made
+    assert len(made) == len(text)
+
+
+async def test_a_parent_that_is_no_id_is_refused(store: Store) -> None:
+    with pytest.raises(RequestError):
+        await store.accept(NewJob(replace(SUBMISSION, parent_id="x"), "digest"))
+
+
+async def test_an_unreachable_database_is_our_failure() -> None:
+    engine = make_engine("postgres://nobody@/none?host=/nonexistent")
+    with pytest.raises(InfrastructureError) as caught:
+        await Store(engine).ping()
+    assert caught.value.kind is ErrorKind.STORE_ERROR
+    await engine.dispose()
+
+
+async def test_a_connection_that_the_server_closed_is_replaced(
+    store: Store, database_url: str
+) -> None:
+    engine = make_engine(database_url, pool_size=1)
+    other = Store(engine)
+    await other.ping()
+    async with store._engine.connect() as connection:
+        await connection.execute(
+            text(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+        )
+    await asyncio.sleep(0.1)
+    await other.ping()
+    await engine.dispose()
+
+
+async def test_steps_are_cancelled_together_whatever_state_their_jobs_are_in(
+    store: Store, engine: AsyncEngine
+) -> None:
+    async def add(step: int | None, run_id: str = "r", client: str = "a") -> UUID:
+        submission = replace(SUBMISSION, run_id=run_id, step=step)
+        return (await store.accept(NewJob(submission, "digest", client=client))).job_id
+
+    ended = await add(1)
+    await store.cancel(ended)
+    lent = await add(2)
+    await Queue(engine).claim(CLAIM, 1, ["spaceship"])
+    waits = await add(3)
+    others = [await add(4), await add(None), await add(1, run_id="s"), await add(1, client="b")]
+    assert set(await store.cancel_steps("r", 3, "a")) == {lent, waits}
+    states = [job.state for job_id in others if (job := await store.job(job_id))]
+    assert states == [JobState.QUEUED] * 4
+    with pytest.raises(InfrastructureError) as caught:
+        await store.record(lent, 1, verdict())
+    assert caught.value.kind is ErrorKind.CANCELLED
+
+
+async def test_steps_that_are_just_being_lent_are_cancelled_too(
+    store: Store, engine: AsyncEngine
+) -> None:
+    submission = replace(SUBMISSION, run_id="r", step=1)
+    jobs = [(await store.accept(NewJob(submission, "digest"))).job_id for _ in range(40)]
+    claims = [Queue(engine).claim(CLAIM, 5, ["spaceship"]) for _ in range(4)]
+    cancelled, *_ = await asyncio.gather(store.cancel_steps("r", 1, ""), *claims)
+    assert sorted(cancelled) == sorted(jobs)
+    assert await Queue(engine).claim(CLAIM, 5, ["spaceship"]) == []

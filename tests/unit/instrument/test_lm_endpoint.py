@@ -1,0 +1,349 @@
+"""The door to the language model, against an endpoint that misbehaves in every known way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reward_server.errors import SetupError
+from reward_server.instrument.lm.endpoint import EndpointState, LmEndpoint
+from reward_server.instrument.lm.prompts import LmRequest, Mode, ask_about
+from reward_server.instrument.lm.reply import LmReply, LmTrouble
+from tests.support.lm_endpoints import (
+    MODEL,
+    ScriptedEndpoint,
+    breaks_off,
+    completion,
+    fails,
+    floods,
+    hangs,
+    places,
+    respond,
+    says,
+    sends,
+    stalls,
+    trickles,
+    until,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.support.lm_endpoints import Behaviour
+
+QUESTION = ask_about("x = 1", Mode.INSERT)
+ENOUGH_TO_SHUT = 5
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+async def impatient(scripted: ScriptedEndpoint) -> AsyncIterator[LmEndpoint]:
+    endpoint = LmEndpoint(scripted.url, MODEL, deadline_seconds=0.7, pause_seconds=0.05)
+    yield endpoint
+    await endpoint.aclose()
+
+
+@pytest.fixture
+async def patient(scripted: ScriptedEndpoint) -> AsyncIterator[LmEndpoint]:
+    endpoint = LmEndpoint(scripted.url, MODEL, deadline_seconds=60, pause_seconds=0.05)
+    yield endpoint
+    await endpoint.aclose()
+
+
+async def shut(endpoint: LmEndpoint) -> None:
+    for _ in range(ENOUGH_TO_SHUT):
+        await endpoint.ask(QUESTION)
+
+
+async def test_an_answer_comes_through(scripted: ScriptedEndpoint, patient: LmEndpoint) -> None:
+    scripted.behave = says("hello")
+    assert await patient.ask(QUESTION) == LmReply("hello")
+
+
+@pytest.mark.parametrize("behave", [hangs, stalls, trickles], ids=lambda b: b.__name__)
+async def test_whatever_never_ends_ends_at_the_deadline(
+    scripted: ScriptedEndpoint, impatient: LmEndpoint, behave: Behaviour
+) -> None:
+    scripted.behave = behave
+    assert await impatient.ask(QUESTION) == LmReply(trouble=LmTrouble.LATE)
+
+
+async def test_a_flood_is_cut_off(scripted: ScriptedEndpoint, patient: LmEndpoint) -> None:
+    scripted.behave = floods
+    assert await patient.ask(QUESTION) == LmReply(trouble=LmTrouble.OVERSIZED)
+    assert len(scripted.asked) == 1
+
+
+MALFORMED = {
+    "no JSON": b"<html>502</html>",
+    "a list": b"[]",
+    "no choices": b"{}",
+    "choices of another kind": b'{"choices": {"0": 1}}',
+    "a choice that is none": b'{"choices": [3]}',
+    "no message": b'{"choices": [{}]}',
+    "a nest": b"[" * 100_000,
+    "not text": b"\xff\xfe\x00",
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+async def test_what_is_no_completion_is_told_apart(
+    scripted: ScriptedEndpoint, patient: LmEndpoint, name: str
+) -> None:
+    scripted.behave = sends(respond(MALFORMED[name]))
+    assert (await patient.ask(QUESTION)).trouble is LmTrouble.MALFORMED
+
+
+@pytest.mark.parametrize(
+    ("data", "trouble"),
+    [
+        (b'{"choices": []}', LmTrouble.EMPTY),
+        (completion(None), LmTrouble.EMPTY),
+        (completion(""), LmTrouble.EMPTY),
+        (completion(" \n"), LmTrouble.EMPTY),
+        (completion(["a"]), LmTrouble.EMPTY),
+        (completion('{"places": [', finish="length"), LmTrouble.CUT),
+    ],
+)
+async def test_an_answer_without_words_is_final(
+    scripted: ScriptedEndpoint, patient: LmEndpoint, data: bytes, trouble: LmTrouble
+) -> None:
+    scripted.behave = sends(respond(data))
+    reply = await patient.ask(QUESTION)
+    assert reply == LmReply(trouble=trouble)
+    assert trouble.is_of_the_answer
+    assert len(scripted.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "fault", [fails(500), fails(503), fails(429), fails(429, Retry_After="0.1"), breaks_off]
+)
+async def test_what_may_pass_is_tried_again(
+    scripted: ScriptedEndpoint, patient: LmEndpoint, fault: Behaviour
+) -> None:
+    scripted.script = [fault, fault]
+    scripted.behave = says("third time")
+    assert await patient.ask(QUESTION) == LmReply("third time")
+    assert len(scripted.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "trouble"),
+    [
+        (fails(500), LmTrouble.FAILING),
+        (fails(429, Retry_After="nan"), LmTrouble.BUSY),
+        (fails(429, Retry_After="Wed, 21 Oct 2099 07:28:00 GMT"), LmTrouble.BUSY),
+        (breaks_off, LmTrouble.DOWN),
+    ],
+)
+async def test_three_times_is_enough(
+    scripted: ScriptedEndpoint, patient: LmEndpoint, fault: Behaviour, trouble: LmTrouble
+) -> None:
+    scripted.behave = fault
+    assert await patient.ask(QUESTION) == LmReply(trouble=trouble)
+    assert len(scripted.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "trouble"),
+    [
+        (400, LmTrouble.REFUSED),
+        (413, LmTrouble.REFUSED),
+        (401, LmTrouble.FAILING),
+        (404, LmTrouble.FAILING),
+        (307, LmTrouble.FAILING),
+    ],
+)
+async def test_what_will_not_pass_is_not_tried_again(
+    scripted: ScriptedEndpoint, patient: LmEndpoint, status: int, trouble: LmTrouble
+) -> None:
+    scripted.behave = fails(status, Location="http://127.0.0.1:1/elsewhere")
+    assert await patient.ask(QUESTION) == LmReply(trouble=trouble)
+    assert len(scripted.asked) == 1
+
+
+async def test_a_wait_beyond_the_deadline_is_not_waited(
+    scripted: ScriptedEndpoint, impatient: LmEndpoint
+) -> None:
+    scripted.behave = fails(429, Retry_After="3600")
+    assert (await impatient.ask(QUESTION)).trouble is LmTrouble.BUSY
+    assert len(scripted.asked) == 1
+
+
+async def test_after_failures_in_a_row_the_door_is_shut_and_nobody_waits(
+    scripted: ScriptedEndpoint,
+) -> None:
+    endpoint = LmEndpoint(scripted.url, MODEL, deadline_seconds=1.0, pause_seconds=3600)
+    scripted.behave = hangs
+    await shut(endpoint)
+    assert endpoint.state is EndpointState.DOWN
+    # On a busy machine a question is given up before the other side has read it.
+    await until(lambda: len(scripted.asked) >= ENOUGH_TO_SHUT)
+    asked = len(scripted.asked)
+    assert asked == ENOUGH_TO_SHUT
+    replies = await asyncio.gather(*(endpoint.ask(QUESTION) for _ in range(1000)))
+    assert {reply.trouble for reply in replies} == {LmTrouble.DOWN}
+    assert len(scripted.asked) == asked
+    assert "degraded: down" in endpoint.describes
+    await endpoint.aclose()
+
+
+async def test_a_failure_between_answers_does_not_shut_the_door(
+    scripted: ScriptedEndpoint, patient: LmEndpoint
+) -> None:
+    scripted.script = [fails(404), fails(404), fails(404), fails(404), says("a")] * 2
+    for _ in range(10):
+        await patient.ask(QUESTION)
+    assert patient.state is EndpointState.READY
+
+
+async def test_questions_that_are_too_much_do_not_shut_the_door_on_others(
+    scripted: ScriptedEndpoint, patient: LmEndpoint
+) -> None:
+    scripted.script = [fails(400)] * 8 + [says(None)] * 8
+    for _ in range(16):
+        await patient.ask(QUESTION)
+    assert patient.state is EndpointState.READY
+
+
+async def test_an_endpoint_that_went_and_came_is_used_again(
+    scripted: ScriptedEndpoint, patient: LmEndpoint
+) -> None:
+    scripted.behave = says("here")
+    await patient.start()
+    scripted.go()
+    await shut(patient)
+    assert patient.state is not EndpointState.READY
+    assert (await patient.ask(QUESTION)).trouble is LmTrouble.DOWN
+    scripted.come()
+    await until(lambda: patient.state is EndpointState.READY)
+    assert await patient.ask(QUESTION) == LmReply("here")
+
+
+async def test_a_door_opens_only_when_the_model_speaks(scripted: ScriptedEndpoint) -> None:
+    endpoint = LmEndpoint(scripted.url, MODEL, deadline_seconds=0.2, pause_seconds=0.02)
+    scripted.behave = hangs
+    await shut(endpoint)
+    looked = scripted.looked_at
+    await until(lambda: scripted.looked_at > looked + 2)
+    assert endpoint.state is not EndpointState.READY
+    scripted.behave = says("awake")
+    await until(lambda: endpoint.state is EndpointState.READY)
+    await endpoint.aclose()
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 70, "127.0.0.1:1"])
+async def test_a_host_that_does_not_exist_is_an_endpoint_that_is_down(host: str) -> None:
+    endpoint = LmEndpoint(f"http://{host}/v1", MODEL, pause_seconds=3600)
+    assert (await endpoint.ask(QUESTION)).trouble is LmTrouble.DOWN
+    await endpoint.start()
+    assert endpoint.state is EndpointState.DOWN
+    await endpoint.aclose()
+
+
+@pytest.mark.parametrize("url", ["http://[::1/v1", "http://host:port/v1", "http://host:99999/v1"])
+async def test_a_url_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(SetupError, match="URL"):
+        LmEndpoint(url, MODEL)
+
+
+async def test_another_model_at_the_start_is_refused_by_name(
+    scripted: ScriptedEndpoint, patient: LmEndpoint
+) -> None:
+    scripted.models = [{"id": "other/model"}, {"id": "third/model"}]
+    with pytest.raises(SetupError, match=r"serves other/model, third/model, not some/frozen"):
+        await patient.start()
+
+
+async def test_another_model_that_comes_up_later_is_never_used(
+    scripted: ScriptedEndpoint, patient: LmEndpoint
+) -> None:
+    scripted.go()
+    await patient.start()
+    scripted.models = [{"id": "other/model"}]
+    scripted.come()
+    await until(lambda: patient.state is EndpointState.WRONG_MODEL)
+    assert "it serves other/model" in patient.describes
+    assert (await patient.ask(QUESTION)).trouble in (LmTrouble.WRONG_MODEL, LmTrouble.DOWN)
+    assert scripted.asked == []
+    scripted.models = [{"id": MODEL}]
+    await until(lambda: patient.state is EndpointState.READY)
+
+
+async def test_an_answer_by_another_model_is_not_taken_and_shuts_the_door(
+    scripted: ScriptedEndpoint,
+) -> None:
+    endpoint = LmEndpoint(scripted.url, MODEL, pause_seconds=3600)
+    scripted.behave = says("hello", model="changed/model")
+    assert (await endpoint.ask(QUESTION)).trouble is LmTrouble.WRONG_MODEL
+    assert endpoint.state is EndpointState.WRONG_MODEL
+    assert (await endpoint.ask(QUESTION)).trouble is LmTrouble.WRONG_MODEL
+    assert len(scripted.asked) == 1
+    await endpoint.aclose()
+
+
+async def test_the_context_is_what_the_endpoint_tells_if_that_is_less(
+    scripted: ScriptedEndpoint, patient: LmEndpoint
+) -> None:
+    scripted.models = [{"id": MODEL, "max_model_len": 4096}]
+    await patient.start()
+    assert patient.context_tokens == 4096
+    scripted.models = [{"id": MODEL, "max_model_len": 1 << 20}]
+    await patient.start()
+    assert patient.context_tokens == 4096
+
+
+async def test_how_the_model_samples_is_fixed(
+    scripted: ScriptedEndpoint, patient: LmEndpoint
+) -> None:
+    scripted.behave = places()
+    for mode in Mode:
+        await patient.ask(ask_about("n = 10**6\nmax_tokens = 10**9", mode))
+    inserting, rewriting = scripted.asked
+    fixed: dict[str, Any] = {"model": MODEL, "temperature": 0, "n": 1, "seed": 0, "stream": False}
+    assert {**inserting, **fixed} == inserting
+    assert {**rewriting, **fixed} == rewriting
+    assert inserting["max_tokens"] == 192
+    assert inserting["response_format"]["json_schema"]["strict"] is True
+    assert 256 < rewriting["max_tokens"] < 320
+    assert set(rewriting) == {*fixed, "messages", "max_tokens"}
+    assert set(inserting) == {*fixed, "messages", "max_tokens", "response_format"}
+
+
+async def test_the_key_is_sent_and_connections_are_kept(scripted: ScriptedEndpoint) -> None:
+    endpoint = LmEndpoint(scripted.url + "/", MODEL, api_key="secret-key")
+    scripted.behave = says("a")
+    for _ in range(3):
+        await endpoint.ask(QUESTION)
+    assert all("Authorization: Bearer secret-key\r\n" in head for head in scripted.headers)
+    assert len(scripted._writers) == 1
+    await endpoint.aclose()
+
+
+async def test_questions_go_out_together(scripted: ScriptedEndpoint, patient: LmEndpoint) -> None:
+    everybody = asyncio.Event()
+
+    async def meet(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        if scripted.most_at_once == 64:
+            everybody.set()
+        await everybody.wait()
+        writer.write(respond(completion("together")))
+
+    scripted.behave = meet
+    questions = [ask_about(f"x = {number}", Mode.INSERT) for number in range(64)]
+    replies = await asyncio.gather(*map(patient.ask, questions))
+    assert replies == [LmReply("together")] * 64
+
+
+async def test_a_question_says_how_much_it_takes() -> None:
+    text = json.dumps(["line"] * 100)
+    question = LmRequest(({"role": "user", "content": text},), 100)
+    assert question.tokens > len(text) // 4 + 100

@@ -1,0 +1,1 @@
+"""The HTTP client, blocking and asynchronous."""

@@ -1,0 +1,151 @@
+"""What the server answers, as frozen values; a number in them is a number that was earned."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from trainer_client.client.errors import Circumstances, InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trainer_client.client.errors import SampleLostError
+
+JsonObject = dict[str, Any]
+BAD_ANSWER: Final = "bad_answer"
+_Part = TypeVar("_Part", "Failure", "Timings", "Instrumentation", "Sandbox")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How the program failed."""
+
+    kind: str
+    blame: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Where the seconds went."""
+
+    queue: float
+    instrument: float
+    boot: float
+    execute: float
+    grade: float
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class Instrumentation:
+    """Who placed the milestone markers."""
+
+    kind: str
+    model: str | None
+    verified: bool
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """Where the program ran; with `contended` its duration is not its own."""
+
+    kind: str
+    image: str
+    contended: bool
+    reused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reward and how it came about; `raw` is all that the server said, newer keys included."""
+
+    job_id: str
+    solution_id: str
+    task_id: str
+    run_id: str
+    status: str
+    reward: float
+    score: float | None
+    higher_is_better: bool
+    valid: bool
+    error: Failure | None
+    milestones: tuple[str, ...]
+    duration_seconds: float
+    cpu_seconds: float
+    timings: Timings
+    peak_memory_bytes: int
+    stdout_tail: str
+    stderr_tail: str
+    instrumentation: Instrumentation
+    sandbox: Sandbox
+    data_digest: str
+    scheme: str
+    attempt: int
+    medal: str | None
+    raw: Mapping[str, Any] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one of many ended: exactly one of `answer` and `error` is there."""
+
+    index: int
+    answer: Answer | None
+    error: SampleLostError | None
+
+
+def read_answer(raw: object) -> Answer:
+    """Return the server's answer as a value.
+
+    Raises:
+        InfrastructureError: `bad_answer`, when a key is missing or a number is none.
+    """
+    if not isinstance(raw, dict):
+        message = "the answer is not an object"
+        raise bad_answer(message)
+    try:
+        return _build(raw)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        message = f"the answer cannot be used: {type(error).__name__}: {error}"
+        raise bad_answer(message, _job_id(raw)) from error
+
+
+def bad_answer(message: str, job_id: str | None = None) -> InfrastructureError:
+    """Return the error of an answer that no reward server should give."""
+    return InfrastructureError(message, Circumstances(kind=BAD_ANSWER, job_id=job_id))
+
+
+def _build(raw: JsonObject) -> Answer:
+    plain = {one.name: raw[one.name] for one in fields(Answer) if one.name != "raw"}
+    special: JsonObject = {
+        "reward": _finite(raw["reward"]),
+        "score": None if raw["score"] is None else _finite(raw["score"]),
+        "duration_seconds": _finite(raw["duration_seconds"]),
+        "cpu_seconds": _finite(raw["cpu_seconds"]),
+        "error": None if raw["error"] is None else _part(Failure, raw["error"]),
+        "milestones": tuple(raw["milestones"]),
+        "timings": _part(Timings, raw["timings"]),
+        "instrumentation": _part(Instrumentation, raw["instrumentation"]),
+        "sandbox": _part(Sandbox, raw["sandbox"]),
+    }
+    return Answer(**plain | special, raw=raw)
+
+
+def _part(kind: type[_Part], raw: JsonObject) -> _Part:
+    return kind(**{one.name: raw[one.name] for one in fields(kind)})
+
+
+def _finite(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        message = f"{value!r} is not a finite number"
+        raise ValueError(message)
+    return float(value)
+
+
+def _job_id(raw: JsonObject) -> str | None:
+    found = raw.get("job_id")
+    return found if isinstance(found, str) else None

@@ -1,0 +1,125 @@
+"""Reading what came back: an object, or the exception that says why there is none."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from trainer_client.client.answers import BAD_ANSWER
+from trainer_client.client.errors import (
+    Circumstances,
+    InfrastructureError,
+    JobCancelledError,
+    OverloadedError,
+    RequestRefusedError,
+    RewardServerError,
+    TooLargeError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trainer_client.client.answers import JsonObject
+
+CANCELLED = "cancelled"
+_SHOWN_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReply:
+    """A response as it came, whoever it came from."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def read_reply(reply: ServerReply) -> JsonObject:
+    """Return the object that a good reply has.
+
+    Raises:
+        RewardServerError: for every other; what does not come from a reward server says so.
+    """
+    content = _parse(reply.body)
+    if 200 <= reply.status < 300:
+        if content is None:
+            raise _foreign_error(reply)
+        return content
+    if content is None or not isinstance(content.get("kind"), str):
+        raise _foreign_error(reply)
+    raise _kinded(content, _known(reply, content["kind"], content.get("retryable") is True))
+
+
+def job_error(problem: Mapping[str, Any], job_id: str) -> RewardServerError:
+    """Return the exception for a job that ended without an answer."""
+    retryable = problem.get("retryable") is True
+    return _kinded(problem, Circumstances(None, str(problem.get("kind")), retryable, job_id))
+
+
+def _kinded(problem: Mapping[str, Any], known: Circumstances) -> RewardServerError:
+    message = str(problem.get("detail") or problem.get("message") or known.kind)
+    if known.kind == CANCELLED:
+        return JobCancelledError(message, known)
+    if problem.get("blame") == "infra" or (known.status or 0) >= 500:
+        return InfrastructureError(message, known)
+    return _refusal(known.status)(message, known)
+
+
+def _known(reply: ServerReply, kind: str, retryable: bool) -> Circumstances:  # noqa: FBT001
+    seconds = retry_after_seconds(reply.headers.get("retry-after", "").strip())
+    return Circumstances(reply.status, kind, retryable, retry_after_seconds=seconds)
+
+
+def retry_after_seconds(text: str) -> float:
+    """Return how long to wait, in either of HTTP's two spellings."""
+    if text.isdecimal():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _refusal(status: int | None) -> type[RewardServerError]:
+    match status:
+        case 429:
+            return OverloadedError
+        case 413:
+            return TooLargeError
+        case _:
+            return RequestRefusedError
+
+
+def _foreign_error(reply: ServerReply) -> RewardServerError:
+    """Return the error for a reply of something between us and the server."""
+    message = _foreign(reply)
+    if reply.status < 300 or reply.status >= 500 or reply.status == HTTPStatus.REQUEST_TIMEOUT:
+        return InfrastructureError(message, _known(reply, BAD_ANSWER, retryable=True))
+    retryable = reply.status == HTTPStatus.TOO_MANY_REQUESTS
+    return _refusal(reply.status)(message, _known(reply, "unknown", retryable))
+
+
+def _foreign(reply: ServerReply) -> str:
+    text = reply.body[:_SHOWN_CHARACTERS].decode(errors="replace").strip()
+    where = f" (to {reply.headers['location']})" if "location" in reply.headers else ""
+    phrase = f"{reply.status} {_phrase(reply.status)}".strip()
+    return f"not the answer of a reward server: {phrase}{where}: {text!r}"
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _parse(body: bytes) -> JsonObject | None:
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None

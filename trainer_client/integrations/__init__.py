@@ -1,0 +1,1 @@
+"""Adapters for trainers, one module or package per trainer."""

@@ -1,0 +1,80 @@
+"""AReaL: a workflow that waits as long as programs take, and a reward function for short ones.
+
+    trainer.train(
+        workflow="trainer_client.integrations.areal.RewardServerWorkflow",
+        workflow_kwargs={"gconfig": config.gconfig, "tokenizer": path, "run_id": "spooky-1"},
+    )
+
+A row has `messages`, `task_id` and, if it asks to improve on a solution, `parent_id`. What has no
+reward is None to AReaL, which leaves it out. Workflows of AReaL's own give a reward function 15
+seconds and four tries, and then make up a 0; `reward_fn` gives up before, and raises.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Unpack
+
+import torch
+from areal import workflow_context
+from areal.utils import stats_tracker
+from areal.workflow.rlvr import RLVRWorkflow
+
+from trainer_client.client.errors import SampleLostError
+from trainer_client.measures import numbers
+from trainer_client.run import Run, RunFields, without_end
+
+if TYPE_CHECKING:
+    from areal.api import InferenceEngine
+    from areal.api.cli_args import GenerationHyperparameters
+    from transformers import PreTrainedTokenizerFast
+
+_FUNCTION_SECONDS = 10.0
+_KEPT = "reward_server_measures"
+
+
+def reward_fn(_prompt: str, completions: str, *_token_ids: object, **row: object) -> float:
+    """Have what the policy wrote for a row scored, if that takes a few seconds.
+
+    Raises:
+        RewardServerError: there is no reward.
+        ValueError: the row names no task.
+    """
+    run = Run.from_environment(deadline_seconds=_FUNCTION_SECONDS)
+    submission = run.submission(row, without_end(completions))
+    return run.shared_client().score(**submission.body()).reward
+
+
+class RewardServerWorkflow(RLVRWorkflow):
+    """Single-turn rollouts; a trajectory has its `duration_seconds` beside its `rewards`."""
+
+    def __init__(
+        self,
+        gconfig: GenerationHyperparameters,
+        tokenizer: PreTrainedTokenizerFast | str,
+        **run: Unpack[RunFields],
+    ) -> None:
+        super().__init__(f"{__name__}.reward_fn", gconfig, tokenizer)
+        self._run = Run.from_environment(**run)
+        self.reward_fn = self.async_reward_fn = self._score
+
+    async def arun_episode(
+        self, engine: InferenceEngine, data: dict[str, Any]
+    ) -> dict[str, torch.Tensor] | None:
+        """Return a trajectory, or None if it has no reward."""
+        kept: dict[str, float] = {}
+        try:
+            trajectory = await super().arun_episode(engine, {**data, _KEPT: kept})
+        except SampleLostError as error:
+            logging.getLogger(__name__).warning("a sample is left out: %s", error)
+            return None
+        return {**trajectory, "duration_seconds": torch.tensor([kept["duration_seconds"]])}
+
+    async def _score(self, *given: Any, **row: Any) -> float:  # noqa: ANN401  # as AReaL calls it
+        kept = row.pop(_KEPT)
+        written = self.tokenizer.decode(given[3], skip_special_tokens=True)
+        submission = self._run.submission(row, written)
+        answer = await self._run.shared_async_client().score(**submission.body())
+        kept.update(numbers(answer, is_improvement=submission.parent_id is not None))
+        stats_tracker.get(workflow_context.stat_scope()).scalar(**kept)
+        return answer.reward

@@ -1,0 +1,245 @@
+"""TRL's reward function: every sample of a batch is scored by the reward server at once.
+
+    GRPOTrainer(model, reward_funcs=make_reward(Run.from_environment(run_id="spooky-1")), ...)
+
+Rows of the data set name their task (`task_id`) and, if their prompt asked to improve on a
+solution, that solution (`parent_id`). Rows with `is_validation` belong to a run of their own,
+whose programs are nobody's parents, and go first.
+
+A sample without a reward is None, which TRL leaves out of its group's mean and gives no advantage.
+What every further sample would meet, too, is raised and ends the run: a request that is refused,
+and the third batch in a row of which no sample has a reward. TRL itself would go on for ever, with
+steps of its optimizer that nothing justifies.
+
+TRL asks once for each text, and the client's own repetitions join by a key that it makes. Hence no
+key is made of steps and indices: gradient accumulation, evaluation and a resumed checkpoint all
+write other texts under the same ones.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from trainer_client.client.errors import InfrastructureError, RequestRefusedError
+from trainer_client.measures import measure, parent_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from trainer_client.client.answers import Answer, Result
+    from trainer_client.client.submissions import Submission
+    from trainer_client.run import Run
+
+    Completion = str | Sequence[Mapping[str, object]]
+    Row = Mapping[str, object]
+
+LOGGED = (
+    "valid",
+    "medal",
+    "milestones",
+    "timed_out",
+    "improvement",
+    "duration_seconds",
+    "cpu_seconds",
+    "contended",
+    "queue_seconds",
+)
+_MOST_LOST_BATCHES = 3
+
+
+class TrainerState(Protocol):
+    """What is wanted of TRL's `trainer_state`."""
+
+    global_step: int
+
+
+class LogFunctions:
+    """Where TRL lets a reward function write; an older one may lack it."""
+
+    def __init__(
+        self,
+        log_metric: Callable[[str, float], None] | None = None,
+        log_extra: Callable[[str, list[object]], None] | None = None,
+    ) -> None:
+        self._log_metric = log_metric
+        self._log_extra = log_extra
+
+    def write(self, results: Sequence[Result], rows: Sequence[Row], name: str) -> None:
+        """Write what was measured.
+
+        Each sample is told apart, so that TRL's mean is that of all samples of all processes.
+        """
+        for result, row in zip(results, rows, strict=True):
+            self._count(f"{name}/lost/mean", float(result.answer is None))
+            if result.answer is not None:
+                measured = measure(result.answer, is_improvement=parent_of(row) is not None)
+                for one in LOGGED:
+                    self._count(f"{name}/{one}/mean", float(measured[one]))
+        answers = [result.answer for result in results]
+        self._tell("solution_id", [one and one.solution_id for one in answers])
+        self._tell("duration_seconds", [one and one.duration_seconds for one in answers])
+        self._tell("outcome", [outcome_of(result) for result in results])
+
+    def _count(self, name: str, value: float) -> None:
+        if self._log_metric is not None:
+            self._log_metric(name, value)
+
+    def _tell(self, column: str, values: list[object]) -> None:
+        if self._log_extra is not None:
+            self._log_extra(column, values)
+
+
+class RewardFunction:
+    """What the function has, however it waits; `answers` are those of its latest call."""
+
+    def __init__(self, run: Run, name: str = "reward_server") -> None:
+        self.run = run
+        self.__name__ = name
+        self.answers: tuple[Answer | None, ...] = ()
+        self._calls = 0
+        self._lost_batches = 0
+
+    def _submissions(
+        self, completions: Sequence[Completion], rows: Sequence[Row], state: TrainerState | None
+    ) -> list[Submission]:
+        """Return what is sent; the step is that of TRL's logs, which count from 1."""
+        self.answers = ()
+        self._calls += 1
+        place = f"{os.environ.get('RANK', '0')}/{self._calls}"
+        step = None if state is None else state.global_step + 1
+        return [
+            self._submission(row, completion, step, f"{place}/{index}")
+            for index, (row, completion) in enumerate(zip(rows, completions, strict=True))
+        ]
+
+    def _submission(
+        self, row: Row, completion: Completion, step: int | None, name: str
+    ) -> Submission:
+        made = self.run.submission(row, completion, step=step, name=name)
+        made = replace(made, idempotency_key=None)
+        if not row.get("is_validation"):
+            return made
+        return replace(made, run_id=f"{self.run.run_id}/validation", priority="evaluation")
+
+    @contextmanager
+    def _telling_whom(self, items: Sequence[Submission]) -> Iterator[None]:
+        """Say with a refusal what was asked of which server: it ends the run."""
+        try:
+            yield
+        except RequestRefusedError as error:
+            tasks = sorted({item.task_id for item in items})
+            error.add_note(f"reward server {self.run.url}, run {self.run.run_id!r}, tasks {tasks}")
+            raise
+
+    def _rewards(
+        self, found: Iterable[Result], rows: Sequence[Row], logs: LogFunctions
+    ) -> list[float | None]:
+        """Return the rewards in the order of the rows.
+
+        Raises:
+            InfrastructureError: none has one, nor will the next.
+        """
+        results = sorted(found, key=lambda result: result.index)
+        answers = tuple(result.answer for result in results)
+        self.answers = answers
+        logs.write(results, rows, self.__name__)
+        if not all(row.get("is_validation") for row in rows):
+            self._stop_if_hopeless(results)
+        return [None if answer is None else answer.reward for answer in answers]
+
+    def _stop_if_hopeless(self, results: Sequence[Result]) -> None:
+        """End a run that trains on nothing; a small batch may be lost by bad luck.
+
+        Raises:
+            InfrastructureError: too many batches in a row were lost.
+        """
+        errors = [result.error for result in results if result.error is not None]
+        if len(errors) < len(results):
+            self._lost_batches = 0
+            return
+        self._lost_batches += 1
+        if self._lost_batches >= _MOST_LOST_BATCHES:
+            message = f"none of {len(results)} samples has a reward; the first: {errors[0]}"
+            raise InfrastructureError(message)
+
+
+class SyncReward(RewardFunction):
+    """The function that TRL waits for."""
+
+    def __call__(
+        self,
+        prompts: Sequence[object],  # noqa: ARG002  # TRL passes it by name
+        completions: Sequence[Completion],
+        *,
+        trainer_state: TrainerState | None = None,
+        log_metric: Callable[[str, float], None] | None = None,
+        log_extra: Callable[[str, list[object]], None] | None = None,
+        **columns: object,
+    ) -> list[float | None]:
+        """Return a reward for each completion, None for those that were lost.
+
+        Raises:
+            RequestRefusedError: the server will never take this: a wrong key, an unknown task.
+            InfrastructureError: no sample has a reward, nor will the next.
+            ValueError: a row names no task.
+        """
+        rows = rows_of(columns, len(completions))
+        items = self._submissions(completions, rows, trainer_state)
+        with self._telling_whom(items), self.run.client() as client:
+            results = list(client.score_many(items))
+        return self._rewards(results, rows, LogFunctions(log_metric, log_extra))
+
+
+class AsyncReward(RewardFunction):
+    """The function that TRL runs beside others, on an event loop of its own."""
+
+    async def __call__(
+        self,
+        prompts: Sequence[object],  # noqa: ARG002  # TRL passes it by name
+        completions: Sequence[Completion],
+        *,
+        trainer_state: TrainerState | None = None,
+        log_metric: Callable[[str, float], None] | None = None,
+        log_extra: Callable[[str, list[object]], None] | None = None,
+        **columns: object,
+    ) -> list[float | None]:
+        """Return a reward for each completion, None for those that were lost.
+
+        Raises:
+            RequestRefusedError: the server will never take this: a wrong key, an unknown task.
+            InfrastructureError: no sample has a reward, nor will the next.
+            ValueError: a row names no task.
+        """
+        rows = rows_of(columns, len(completions))
+        items = self._submissions(completions, rows, trainer_state)
+        with self._telling_whom(items):
+            async with self.run.async_client() as client:
+                results = [result async for result in client.score_many(items)]
+        return self._rewards(results, rows, LogFunctions(log_metric, log_extra))
+
+
+def make_reward(run: Run, name: str = "reward_server") -> SyncReward:
+    """Return a reward function for a trainer of TRL's; `name` is what its logs say."""
+    return SyncReward(run, name)
+
+
+def make_async_reward(run: Run, name: str = "reward_server") -> AsyncReward:
+    """Return the same as an `async` function, which TRL runs beside others of its kind."""
+    return AsyncReward(run, name)
+
+
+def rows_of(columns: Mapping[str, object], count: int) -> list[Row]:
+    """Return columns, as TRL hands them over, as rows; what is no column is left out."""
+    lists = {name: found for name, found in columns.items() if isinstance(found, list)}
+    kept = {name: found for name, found in lists.items() if len(found) == count}
+    return [{name: found[index] for name, found in kept.items()} for index in range(count)]
+
+
+def outcome_of(result: Result) -> str:
+    """Return how a sample ended, in a word."""
+    if result.answer is None:
+        return "lost" if result.error is None else f"lost: {result.error.kind}"
+    return "valid" if result.answer.error is None else result.answer.error.kind

@@ -1,0 +1,133 @@
+"""A policy that a CPU can train: a tiny Qwen2 whose words are whole answers.
+
+    python -m trainer_client.integrations.verl.phrases FOLDER
+
+writes `FOLDER/policy`, `FOLDER/critic` and `FOLDER/tokenizer`. Each token of the policy is an
+answer from a phrase book (a plan and a program), so that a random model already writes programs
+that run, crash, are slow or are good, and a few steps of PPO on real rewards teach it which. It
+reads prompts as rows of unknown words: it has something to learn, but nothing to understand.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import (
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen2ForTokenClassification,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TASK = "spooky-author-identification"
+_WORDS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|unknown|>", "\n")
+_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
+    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+_READ = f"""import numpy as np
+import pandas as pd
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
+
+folder = "/workdir/{TASK}/prepared/public"
+train = pd.read_csv(f"{{folder}}/train.csv")
+test = pd.read_csv(f"{{folder}}/test.csv")
+sample = pd.read_csv(f"{{folder}}/sample_submission.csv")
+"""
+_FIT = """words = vectorizer.fit_transform(train["text"])
+model.fit(words, train["author"])
+"""
+_WRITE = """sample[list(model.classes_)] = model.predict_proba(vectorizer.transform(test["text"]))
+sample.to_csv("submission.csv", index=False)
+"""
+_BAYES = "vectorizer = CountVectorizer()\nmodel = MultinomialNB()\n"
+_LINEAR = "vectorizer = TfidfVectorizer()\nmodel = LogisticRegression(C=10)\n"
+_LETTERS = (
+    'vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(1, 4), min_df=3)\n'
+    "model = LogisticRegression(C=10)\n"
+)
+
+
+def _answer(plan: str, code: str) -> str:
+    return f"{plan}\n```python\n{code}```\n"
+
+
+BOOK = (
+    "The authors differ in their words, so a classifier over words should do.\n",
+    _answer("I forget to close a bracket.", "import pandas as pd\nprint(pd.DataFrame()\n"),
+    _answer("I ask for a package that is not there.", "import sklearm\n"),
+    _answer("I look for the data in the wrong place.", _READ.replace("prepared", "input")),
+    _answer("I read, and use a column that does not exist.", f'{_READ}train["autor"]\n'),
+    _answer("I train, and forget to predict.", _READ + _BAYES + _FIT),
+    _answer("I train, and save under another name.",
+            (_READ + _BAYES + _FIT + _WRITE).replace('submission.csv",', 'answer.csv",')),
+    _answer("I hand in the sample.", f'{_READ}sample.to_csv("submission.csv", index=False)\n'),
+    _answer("Counts of words and naive Bayes.", _READ + _BAYES + _FIT + _WRITE),
+    _answer("Weighted words and a linear model.", _READ + _LINEAR + _FIT + _WRITE),
+    _answer("Parts of words tell more; slower.", _READ + _LETTERS + _FIT + _WRITE),
+    _answer("I wait for something that never comes.", "import time\ntime.sleep(3600)\n"),
+)  # fmt: skip
+
+
+def make(folder: Path, answers: Sequence[str] = BOOK, seed: int = 0) -> None:
+    """Write a policy over these answers and a critic of the same shape, randomly initialised."""
+    tokenizer = _tokenizer(answers)
+    torch.manual_seed(seed)
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        tie_word_embeddings=False,
+        bos_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    Qwen2ForCausalLM(config).save_pretrained(folder / "policy")
+    config.num_labels = 1
+    Qwen2ForTokenClassification(config).save_pretrained(folder / "critic")
+    # Beside a Qwen2, transformers would take it for Qwen2's own.
+    tokenizer.save_pretrained(folder / "tokenizer")
+
+
+def _tokenizer(answers: Sequence[str]) -> PreTrainedTokenizerFast:
+    vocabulary = {word: index for index, word in enumerate((*_WORDS, *answers))}
+    model = Tokenizer(models.WordLevel(vocabulary, unk_token="<|unknown|>"))  # noqa: S106
+    model.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split("\n", "isolated"), pre_tokenizers.Split(" ", "removed")]
+    )
+    model.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=model,
+        pad_token="<|endoftext|>",  # noqa: S106
+        eos_token="<|im_end|>",  # noqa: S106
+        unk_token="<|unknown|>",  # noqa: S106
+        additional_special_tokens=["<|im_start|>"],
+        chat_template=_TEMPLATE,
+    )
+
+
+def main() -> None:
+    """Write the models of the built-in phrase book."""
+    parser = argparse.ArgumentParser(description="make a policy and a critic that a CPU can train")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    make(arguments.folder, seed=arguments.seed)
+    print(f"policy, critic and tokenizer for {TASK} are in {arguments.folder}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""How long a task's prompts are for the model that is to be trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trainer_client.client.errors import RequestRefusedError
+
+if TYPE_CHECKING:
+    from trainer_client.client.blocking import RewardClient
+    from trainer_client.settings import RunSettings
+
+Count = Callable[[list[dict[str, Any]]], int]
+_CHARACTERS_PER_TOKEN = 4
+_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """A prompt from scratch in tokens, and what the shortest leaves for an earlier program."""
+
+    tokens: int
+    room_characters: int
+
+
+def measure(
+    client: RewardClient, settings: RunSettings, task: str, limit: int, count: Count
+) -> Length:
+    """Return how long a prompt from scratch is within `limit` tokens.
+
+    Raises:
+        ValueError: when even the shortest is longer.
+        RewardServerError: when the server makes none.
+    """
+    name = settings.prompts.tokenizer
+    budget: dict[str, Any] = {"tokens": limit, "tokenizer": name} if name else {}
+    if not name:
+        budget = {"characters": limit * _CHARACTERS_PER_TOKEN}
+    messages = _ask(client, settings, task, budget)
+    tokens, shortest = count(messages), messages
+    for _ in range(_ROUNDS):  # each asks for less, until the server has nothing shorter
+        smaller = {**budget, **_less(shortest, count(shortest), name)}
+        try:
+            shorter = _ask(client, settings, task, smaller)
+        except RequestRefusedError:
+            break
+        if tokens > limit:
+            messages, tokens = shorter, count(shorter)
+        shortest = shorter
+    if tokens > limit:
+        message = f"the shortest prompt has {tokens:,} tokens, more than the {limit:,} of "
+        raise ValueError(message + "data.max_prompt_length")
+    text = sum(len(one["content"]) for one in shortest)
+    left = max(0, limit - count(shortest))
+    return Length(tokens, left * text // max(1, count(shortest)))
+
+
+def _less(messages: list[dict[str, Any]], tokens: int, name: str | None) -> dict[str, int]:
+    if name:
+        return {"tokens": tokens * 4 // 5}
+    return {"characters": sum(len(one["content"]) for one in messages) * 4 // 5}
+
+
+def _ask(
+    client: RewardClient, settings: RunSettings, task: str, budget: dict[str, Any]
+) -> list[dict[str, Any]]:
+    made = client.prompts(
+        task,
+        run_id=settings.run_id,
+        n=1,
+        improve_fraction=0,
+        seed=settings.prompts.seed,
+        wall_seconds=settings.wall_seconds,
+        budget=budget,
+    )
+    messages: list[dict[str, Any]] = made["prompts"][0]["messages"]
+    return messages
