@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from test_command_line import run
 
 from tests.conftest import start_server, stop_server
+from tests.integration.api.test_command_line import run
 from tests.support.job_client import LEAN, TASK
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from cases import HONEST, score
 
 from tests.conftest import (
     SANDBOXES,
@@ -17,6 +16,7 @@ from tests.conftest import (
     start_server,
     stop_server,
 )
+from tests.integration.attacks.cases import HONEST, score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from cases import Case, load_cases
-from leftovers import box_processes
 
 from reward_server.sandbox.bubblewrap.cgroups import missing_limits
+from tests.integration.attacks.cases import Case, load_cases
+from tests.integration.attacks.leftovers import box_processes
 
 if TYPE_CHECKING:
     import httpx

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cases import HERE, load_cases
+
+from tests.integration.attacks.cases import HERE, load_cases
 
 ROOT = HERE.parent.parent
 KNOWN = {

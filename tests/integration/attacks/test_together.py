@@ -12,8 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cases import HONEST, Case, assert_outcome, assert_well_formed, attack, load_cases, score
-from leftovers import box_processes
+
+from tests.integration.attacks.cases import (
+    HONEST,
+    Case,
+    assert_outcome,
+    assert_well_formed,
+    attack,
+    load_cases,
+    score,
+)
+from tests.integration.attacks.leftovers import box_processes
 
 if TYPE_CHECKING:
     import httpx

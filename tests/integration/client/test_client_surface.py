@@ -11,10 +11,10 @@ import sys
 from typing import TYPE_CHECKING, get_type_hints
 
 import pytest
-from trainer_client.client.blocking.blocking import errors
 
 import trainer_client
 from trainer_client import AsyncRewardClient, Fields, Options, RewardClient, Submission
+from trainer_client.client import errors
 from trainer_client.client.options import OptionFields
 
 if TYPE_CHECKING:

@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import MAKERS, SLOTS, docker, started
 
 from reward_server.sandbox.docker.engine import make_client
+from tests.integration.contract.boxes import MAKERS, SLOTS, docker, started
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from boxes import Bench
-    from containers import Api
-
     from reward_server.sandbox.base import Sandbox
+    from tests.integration.contract.boxes import Bench
+    from tests.integration.contract.containers import Api
 
 
 # Tests of one kind of sandbox alone are there only where that kind is under test.

@@ -6,16 +6,15 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from boxes import sleeper, until_asleep
 
 from reward_server.errors import InfrastructureError
 from reward_server.sandbox.docker.container import Container
 from reward_server.sandbox.docker.container_config import LABEL
+from tests.integration.contract.boxes import sleeper, until_asleep
 
 if TYPE_CHECKING:
-    from boxes import Bench
-
     from reward_server.model import ErrorKind, Execution
+    from tests.integration.contract.boxes import Bench
 
 Api = Any  # the engine's library has no types
 

@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from boxes import (
+
+from reward_server.errors import InfrastructureError
+from reward_server.model import ErrorKind
+from reward_server.sandbox.docker.engine import EngineError
+from tests.integration.contract.boxes import (
     DONE,
     descendants,
     docker,
@@ -18,14 +22,17 @@ from boxes import (
     started,
     unique,
 )
-from containers import Api, ahead, assert_kind, own_containers, running_box, sleeping
-
-from reward_server.errors import InfrastructureError
-from reward_server.model import ErrorKind
-from reward_server.sandbox.docker.engine import EngineError
+from tests.integration.contract.containers import (
+    Api,
+    ahead,
+    assert_kind,
+    own_containers,
+    running_box,
+    sleeping,
+)
 
 if TYPE_CHECKING:
-    from boxes import Bench
+    from tests.integration.contract.boxes import Bench
 
 
 @pytest.mark.parametrize("act", ["kill", "remove"])

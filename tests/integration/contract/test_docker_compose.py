@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from boxes import ROOT, sleeper, unique, until_asleep, until_gone
 from docker import errors
 
 from reward_server.sandbox.docker.container_config import LABEL
 from reward_server.sandbox.docker.engine import ContainerEngine, find_engine
 from tests.conftest import START_SECONDS, free_port
 from tests.integration.attacks.cases import HONEST, TASK
+from tests.integration.contract.boxes import ROOT, sleeper, unique, until_asleep, until_gone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from containers import Api
+    from tests.integration.contract.containers import Api
 
 KEY = "a-key-of-this-test-alone"
 PROGRAM = ["docker-compose"] if shutil.which("docker-compose") else ["docker", "compose"]

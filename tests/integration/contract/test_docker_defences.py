@@ -10,19 +10,24 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from boxes import docker, started
-from probes import CONNECT, FORKS, LATE, POSTURE, SYSTEM_CALLS, WRITE_PUBLIC
 
 from reward_server.sandbox.docker import sandbox as module
 from reward_server.sandbox.docker import volumes
 from reward_server.sandbox.docker.container_config import build_config
 from reward_server.sandbox.seccomp import denied_calls
+from tests.integration.contract.boxes import docker, started
+from tests.integration.contract.probes import (
+    CONNECT,
+    FORKS,
+    LATE,
+    POSTURE,
+    SYSTEM_CALLS,
+    WRITE_PUBLIC,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from containers import Api
 
     from reward_server.model import Execution
     from reward_server.sandbox.docker.container_config import (
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
         EngineFeatures,
         SlotFolders,
     )
+    from tests.integration.contract.containers import Api
 
     Config = dict[str, Any]
     Change = Callable[[Callable[[Config], object]], None]

@@ -12,7 +12,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from boxes import (
+from reward_server.model import ErrorKind
+from reward_server.sandbox.docker import engine
+from reward_server.sandbox.docker import sandbox as module
+from reward_server.sandbox.docker.container_config import LABEL
+from reward_server.sandbox.docker.engine import ContainerEngine, make_client
+from tests.integration.contract.boxes import (
     DONE,
     FIRST_UID,
     ROOT,
@@ -24,19 +29,20 @@ from boxes import (
     until_asleep,
     until_gone,
 )
-from containers import Api, ahead, assert_kind, own_volumes, running_box, sleeping
-
-from reward_server.model import ErrorKind
-from reward_server.sandbox.docker import engine
-from reward_server.sandbox.docker import sandbox as module
-from reward_server.sandbox.docker.container_config import LABEL
-from reward_server.sandbox.docker.engine import ContainerEngine, make_client
+from tests.integration.contract.containers import (
+    Api,
+    ahead,
+    assert_kind,
+    own_volumes,
+    running_box,
+    sleeping,
+)
 
 if TYPE_CHECKING:
     import pytest
-    from boxes import Bench
 
     from reward_server.sandbox.docker.container import Container
+    from tests.integration.contract.boxes import Bench
 
 
 FILL_MEMORY = """
@@ -155,7 +161,7 @@ async def test_a_server_that_dies_takes_its_programs_along(public_folder: Path, 
 import asyncio, sys
 sys.path[:0] = [{str(ROOT)!r}, {str(Path(__file__).parent)!r}]
 from pathlib import Path
-from boxes import docker, sleeper, started
+from tests.integration.contract.boxes import docker, sleeper, started
 async def main():
     async with started(docker(1, {FIRST_UID + 50}), Path({str(public_folder)!r})) as bench:
         print(bench.sandbox._kit.owner, flush=True)

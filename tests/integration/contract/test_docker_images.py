@@ -8,10 +8,11 @@ import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import IMAGE, ROOT, unique
+
+from tests.integration.contract.boxes import IMAGE, ROOT, unique
 
 if TYPE_CHECKING:
-    from containers import Api
+    from tests.integration.contract.containers import Api
 
 
 def scan(image: str) -> subprocess.CompletedProcess[str]:

@@ -6,24 +6,24 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import (
+
+from reward_server.errors import SetupError
+from reward_server.sandbox.docker import runc
+from reward_server.sandbox.docker.container_config import ContainerPlan, SlotFolders, build_config
+from reward_server.sandbox.docker.engine import describe
+from tests.integration.contract.boxes import (
     DONE,
     FIRST_UID,
     IMAGE,
     LIMITS,
     docker,
 )
-from containers import Api, ahead
-
-from reward_server.errors import SetupError
-from reward_server.sandbox.docker import runc
-from reward_server.sandbox.docker.container_config import ContainerPlan, SlotFolders, build_config
-from reward_server.sandbox.docker.engine import describe
+from tests.integration.contract.containers import Api, ahead
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from boxes import Bench
+    from tests.integration.contract.boxes import Bench
 
 
 def example_plan(public: Path, cores: tuple[int, ...] = (0,)) -> ContainerPlan:

@@ -6,17 +6,24 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import DONE, IMAGE, docker, started, unique
-from containers import Api, ahead, assert_kind, own_volumes, running_box, sleeping
 
 from reward_server.model import ErrorKind
 from reward_server.sandbox.docker.container_config import LABEL
+from tests.integration.contract.boxes import DONE, IMAGE, docker, started, unique
+from tests.integration.contract.containers import (
+    Api,
+    ahead,
+    assert_kind,
+    own_volumes,
+    running_box,
+    sleeping,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from boxes import Bench
+    from tests.integration.contract.boxes import Bench
 
 
 @pytest.fixture

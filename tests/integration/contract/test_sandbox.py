@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from boxes import DONE, after, living, unique
 
 from reward_server.model import (
     ErrorKind,
@@ -17,9 +16,10 @@ from reward_server.model import (
     Program,
 )
 from reward_server.sandbox.bubblewrap.cgroups import missing_limits
+from tests.integration.contract.boxes import DONE, after, living, unique
 
 if TYPE_CHECKING:
-    from boxes import Bench
+    from tests.integration.contract.boxes import Bench
 
 FILL_DISK = """
 with open("filler", "wb") as file:

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from boxes import (
+
+from reward_server.sandbox.bubblewrap import cgroups, command, slot, slot_supervisor
+from reward_server.sandbox.bubblewrap import sandbox as module
+from reward_server.sandbox.seccomp import denied_calls
+from tests.integration.contract.boxes import (
     FIRST_UID,
     account_of,
     bubblewrap,
@@ -24,11 +28,14 @@ from boxes import (
     until_asleep,
     until_gone,
 )
-from probes import CONNECT, FORKS, LATE, POSTURE, SYSTEM_CALLS, WRITE_PUBLIC
-
-from reward_server.sandbox.bubblewrap import cgroups, command, slot, slot_supervisor
-from reward_server.sandbox.bubblewrap import sandbox as module
-from reward_server.sandbox.seccomp import denied_calls
+from tests.integration.contract.probes import (
+    CONNECT,
+    FORKS,
+    LATE,
+    POSTURE,
+    SYSTEM_CALLS,
+    WRITE_PUBLIC,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,15 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import LIMITS
 
 from reward_server.model import MOST_FETCHED, AdHocProgram, ErrorKind
 from reward_server.sandbox.bubblewrap.cgroups import missing_limits
+from tests.integration.contract.boxes import LIMITS
 
 if TYPE_CHECKING:
-    from boxes import Bench
-
     from reward_server.model import Execution, Limits
+    from tests.integration.contract.boxes import Bench
 
 PATIENCE_SECONDS = 60.0
 

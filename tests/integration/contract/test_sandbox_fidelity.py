@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from boxes import DONE, LIMITS, bubblewrap, started
 
 from reward_server.model import ErrorKind
 from reward_server.sandbox.bubblewrap.cgroups import NoCgroup, missing_limits
+from tests.integration.contract.boxes import DONE, LIMITS, bubblewrap, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from boxes import Bench
+    from tests.integration.contract.boxes import Bench
 
 pytestmark = pytest.mark.alone
 BUSY = (

@@ -12,19 +12,18 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import SLOTS, bubblewrap, started, zygote
 
 from reward_server.sandbox.bubblewrap import staging
 from reward_server.sandbox.bubblewrap.command import Sources
 from tests.conftest import SANDBOXES
+from tests.integration.contract.boxes import SLOTS, bubblewrap, started, zygote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from boxes import Bench
-
     from reward_server.sandbox.bubblewrap.sandbox import BubblewrapSandbox
+    from tests.integration.contract.boxes import Bench
 
 FILES = """
 import fcntl, glob, json, os, sys, time

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import after
 
 from reward_server.model import Milestone
+from tests.integration.contract.boxes import after
 
 if TYPE_CHECKING:
-    from boxes import Bench
+    from tests.integration.contract.boxes import Bench
 
 ASYNC = """
 import asyncio

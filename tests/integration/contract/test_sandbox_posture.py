@@ -8,13 +8,13 @@ import platform
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from boxes import FIRST_UID, LIMITS, SLOTS, after
-from probes import POSTURE, SYSTEM_CALLS
 
 from reward_server.sandbox.seccomp import denied_calls
+from tests.integration.contract.boxes import FIRST_UID, LIMITS, SLOTS, after
+from tests.integration.contract.probes import POSTURE, SYSTEM_CALLS
 
 if TYPE_CHECKING:
-    from boxes import Bench
+    from tests.integration.contract.boxes import Bench
 
 # These numbers are the same on both processors we have tables for.
 CLONE3 = 435

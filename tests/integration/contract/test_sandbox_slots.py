@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from boxes import (
+
+from reward_server.errors import InfrastructureError, SetupError
+from reward_server.model import ErrorKind
+from reward_server.sandbox.bubblewrap import sandbox as module
+from reward_server.sandbox.bubblewrap import slot
+from reward_server.sandbox.bubblewrap.cgroups import missing_limits
+from tests.integration.contract.boxes import (
     DONE,
     FIRST_UID,
     MEMORY_BYTES,
@@ -29,19 +35,12 @@ from boxes import (
     until_gone,
 )
 
-from reward_server.errors import InfrastructureError, SetupError
-from reward_server.model import ErrorKind
-from reward_server.sandbox.bubblewrap import sandbox as module
-from reward_server.sandbox.bubblewrap import slot
-from reward_server.sandbox.bubblewrap.cgroups import missing_limits
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from boxes import Bench
-
     from reward_server.model import Execution
     from reward_server.sandbox.base import Sandbox
+    from tests.integration.contract.boxes import Bench
 
 
 async def sleeping(bench: Bench, mark: str) -> asyncio.Task[Execution]:

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from boxes import (
+
+from reward_server.errors import InfrastructureError, SetupError
+from reward_server.model import ErrorKind
+from reward_server.sandbox.bubblewrap import command
+from tests.integration.contract.boxes import (
     DONE,
     PRELOAD,
     bubblewrap,
@@ -23,15 +27,11 @@ from boxes import (
     zygote,
 )
 
-from reward_server.errors import InfrastructureError, SetupError
-from reward_server.model import ErrorKind
-from reward_server.sandbox.bubblewrap import command
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from boxes import Bench
+    from tests.integration.contract.boxes import Bench
 
 IMPORTED = "import sys; print([m for m in ('numpy', 'pandas', 'lightgbm') if m in sys.modules])"
 

@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from boxes import FIRST_UID, account_of, started, unlimit_processes, zygote
-from probes import FORKS, LATE, WRITE_PUBLIC
 
 from reward_server.errors import InfrastructureError, SetupError
 from reward_server.sandbox.bubblewrap import cgroups, command, slot
 from reward_server.sandbox.bubblewrap import sandbox as module
+from tests.integration.contract.boxes import (
+    FIRST_UID,
+    account_of,
+    started,
+    unlimit_processes,
+    zygote,
+)
+from tests.integration.contract.probes import FORKS, LATE, WRITE_PUBLIC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from boxes import Bench
-
     from reward_server.sandbox.bubblewrap.sandbox import BubblewrapSandbox
+    from tests.integration.contract.boxes import Bench
 
 ALLOW_ALL = struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)
 UID = FIRST_UID + 400

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import pytest
 import pytest_asyncio
-from examples import SUBMISSION
 
 from reward_server.errors import OverloadedError, RequestError
 from reward_server.jobs.admission import Admission
@@ -17,6 +16,7 @@ from reward_server.jobs.throughput import Throughput
 from reward_server.model import ErrorKind
 from reward_server.store.queue import Queue
 from reward_server.store.values import NewJob
+from tests.integration.store.examples import SUBMISSION
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
-from examples import FAILURE, SUBMISSION, add
 from sqlalchemy import text
 
 from reward_server.errors import RequestError, SetupError
@@ -19,6 +18,7 @@ from reward_server.store.solutions.archive import Archive
 from reward_server.store.solutions.files import check_name, reading, writing
 from reward_server.store.solutions.paging import SolutionFilter
 from reward_server.store.solutions.records import MalformedRecordError, check_record
+from tests.integration.store.examples import FAILURE, SUBMISSION, add
 
 if TYPE_CHECKING:
     from pathlib import Path

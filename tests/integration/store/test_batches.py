@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
-from examples import CLAIM, SUBMISSION, verdict
 from sqlalchemy import event
 
 from reward_server.errors import RequestError
@@ -16,6 +15,7 @@ from reward_server.model import ErrorKind
 from reward_server.store.batches import Batches
 from reward_server.store.queue import Queue
 from reward_server.store.values import JobState, NewJob
+from tests.integration.store.examples import CLAIM, SUBMISSION, verdict
 
 if TYPE_CHECKING:
     from uuid import UUID

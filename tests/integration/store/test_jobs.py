@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
-from examples import CLAIM, FAILURE, SUBMISSION, TIMINGS, verdict
 from sqlalchemy import text
 
 from reward_server.errors import InfrastructureError, RequestError
@@ -16,6 +15,7 @@ from reward_server.store.queries import Store
 from reward_server.store.queue import Queue
 from reward_server.store.rows import storable
 from reward_server.store.values import JobState, NewJob
+from tests.integration.store.examples import CLAIM, FAILURE, SUBMISSION, TIMINGS, verdict
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from examples import FAILURE, SUBMISSION, add
 from sqlalchemy import text
 
 from reward_server.model import PromptKind
@@ -20,6 +19,7 @@ from reward_server.store.solutions.parents import (
     pool_parameters,
 )
 from tests.integration.prompts import many
+from tests.integration.store.examples import FAILURE, SUBMISSION, add
 
 if TYPE_CHECKING:
     from sqlalchemy import Executable

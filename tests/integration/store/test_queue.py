@@ -9,13 +9,13 @@ from uuid import UUID, uuid4
 
 import pytest
 import pytest_asyncio
-from examples import CLAIM, SUBMISSION, verdict
 from sqlalchemy import text
 
 from reward_server.errors import InfrastructureError
 from reward_server.model import ErrorKind, Priority
 from reward_server.store.queue import Queue
 from reward_server.store.values import JobState, LeaseRequest, NewJob
+from tests.integration.store.examples import CLAIM, SUBMISSION, verdict
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 import pytest
-from examples import FAILURE, SUBMISSION, add
 from sqlalchemy import text
 
 from reward_server.errors import InfrastructureError
@@ -25,6 +24,7 @@ from reward_server.tasks.base import Source
 from reward_server.tasks.manifest import Manifest, write_manifest
 from reward_server.tasks.registry import Registry
 from tests.conftest import COMMAND, ROOT
+from tests.integration.store.examples import FAILURE, SUBMISSION, add
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

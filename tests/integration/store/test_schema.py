@@ -10,13 +10,13 @@ import pytest_asyncio
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from examples import add
 from sqlalchemy import make_url, text
 
 from reward_server.errors import SetupError
 from reward_server.store.engine import downgrade, make_engine, parse_database_url, upgrade
 from reward_server.store.queries import Store
 from reward_server.store.tables import metadata
+from tests.integration.store.examples import add
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 import pytest
-from examples import FAILURE, SUBMISSION, add
 from sqlalchemy import text
 
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
 from reward_server.store.solutions.paging import SolutionFilter, SortOrder
+from tests.integration.store.examples import FAILURE, SUBMISSION, add
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest_asyncio
-from examples import CLAIM, SUBMISSION, verdict
 from sqlalchemy import event
 
 from reward_server.jobs.admission import Admission
@@ -20,6 +19,7 @@ from reward_server.store.batches import Batches
 from reward_server.store.queue import Queue
 from reward_server.store.values import JobState, NewJob, StoredAnswer
 from reward_server.tasks.registry import Registry
+from tests.integration.store.examples import CLAIM, SUBMISSION, verdict
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

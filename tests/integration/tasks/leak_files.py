@@ -11,9 +11,10 @@ import zipfile
 from typing import TYPE_CHECKING
 
 import numpy as np
-from leak_plants import content, plant
-from leak_tasks import NOMAD, PIZZA, PLANTS, SPOOKY, TWEETS, Prepared
 from PIL import Image
+
+from tests.integration.tasks.leak_plants import content, plant
+from tests.integration.tasks.leak_tasks import NOMAD, PIZZA, PLANTS, SPOOKY, TWEETS, Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from leak_tasks import LEAVES, NOMAD, PIZZA, PLANTS, SPOOKY, TWEETS, Prepared
+
+from tests.integration.tasks.leak_tasks import (
+    LEAVES,
+    NOMAD,
+    PIZZA,
+    PLANTS,
+    SPOOKY,
+    TWEETS,
+    Prepared,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

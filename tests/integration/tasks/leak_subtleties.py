@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from leak_files import for_images, private
-from leak_plants import RNG, column, content, flipped, new_ids, plant
-from leak_tasks import LEAVES, NOMAD, PIZZA, PLANTS, SPOOKY, TWEETS, Prepared
 from PIL import Image
+
+from tests.integration.tasks.leak_files import for_images, private
+from tests.integration.tasks.leak_plants import RNG, column, content, flipped, new_ids, plant
+from tests.integration.tasks.leak_tasks import (
+    LEAVES,
+    NOMAD,
+    PIZZA,
+    PLANTS,
+    SPOOKY,
+    TWEETS,
+    Prepared,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,6 @@ import leak_subtleties  # noqa: F401 -- as above
 import numpy as np
 import pandas as pd
 import pytest
-from leak_plants import SUITE, beds
-from leak_tasks import FOLDERS, MADE_UP, PIZZA, PLANTS, SPOOKY, Prepared, make
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -30,13 +28,24 @@ from reward_server.tasks.leaks.sample import look_at_sample
 from reward_server.tasks.leaks.strength import Labels, standardised_ranks
 from reward_server.tasks.manifest import digest_files, read_manifest, record_files, write_manifest
 from reward_server.tasks.preparation.prepare import prepare_task
+from tests.integration.tasks.leak_plants import SUITE, beds
+from tests.integration.tasks.leak_tasks import (
+    FOLDERS,
+    MADE_UP,
+    PIZZA,
+    PLANTS,
+    SPOOKY,
+    Prepared,
+    make,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from click.testing import Result
-    from leak_plants import Plant
+
+    from tests.integration.tasks.leak_plants import Plant
 
     Copies = Callable[[str], Prepared]
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 import ast
 
 import pytest
-from labelled import SPLITS, WORDS, Labelled, compare, read_corpus
 
 from reward_server.instrument.static.analyzer import find_markers
 from reward_server.instrument.verification import verify
 from reward_server.model import Marker, Milestone
+from tests.unit.instrument.labelled import SPLITS, WORDS, Labelled, compare, read_corpus
 
 TASKS = (
     "detecting-insults-in-social-commentary",

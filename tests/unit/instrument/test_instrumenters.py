@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from corpus import PROGRAMS
 
 from reward_server.errors import InfrastructureError
 from reward_server.instrument import parser_process
@@ -14,6 +13,7 @@ from reward_server.instrument.parser import StaticInstrumenter
 from reward_server.model import ErrorKind, Failure, Instrumentation, Marker, Milestone, Program
 from reward_server.subprocess_pool import ChildPool
 from tests.support.lm_endpoints import MODEL, ScriptedEndpoint, places
+from tests.unit.instrument.corpus import PROGRAMS
 
 if TYPE_CHECKING:
     import ast

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from corpus import PROGRAMS
 
 from reward_server.errors import InfrastructureError
 from reward_server.instrument.lm.endpoint import EndpointState, LmEndpoint
@@ -39,6 +38,7 @@ from tests.support.lm_endpoints import (
     stalls,
     until,
 )
+from tests.unit.instrument.corpus import PROGRAMS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

@@ -6,7 +6,6 @@ import ast
 from typing import TYPE_CHECKING
 
 import pytest
-from corpus import PROGRAMS
 
 from reward_server.instrument.lm.comments import without_comments
 from reward_server.instrument.lm.placing import place
@@ -16,6 +15,7 @@ from reward_server.instrument.static.analyzer import find_markers
 from reward_server.instrument.verification import verify
 from reward_server.model import Marker, Milestone
 from tests.support.lm_endpoints import lines_of
+from tests.unit.instrument.corpus import PROGRAMS
 
 if TYPE_CHECKING:
     from pathlib import Path

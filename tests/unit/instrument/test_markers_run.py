@@ -5,10 +5,9 @@ import json
 import warnings
 from typing import TYPE_CHECKING
 
-from corpus import PROGRAMS
-
 from reward_server.instrument.static.analyzer import find_markers
 from reward_server.instrument.verification import insert_markers
+from tests.unit.instrument.corpus import PROGRAMS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,13 +7,13 @@ import warnings
 from pathlib import Path
 
 import pytest
-from corpus import PROGRAMS, expected
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reward_server.instrument.static.analyzer import find_markers
 from reward_server.instrument.verification import verify
 from reward_server.model import Milestone
+from tests.unit.instrument.corpus import PROGRAMS, expected
 
 LABEL = "#>"
 
