@@ -10,8 +10,6 @@ import zlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-import leak_files  # noqa: F401 -- adds its plants to the suite
-import leak_subtleties  # noqa: F401 -- as above
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,6 +26,10 @@ from reward_server.tasks.leaks.sample import look_at_sample
 from reward_server.tasks.leaks.strength import Labels, standardised_ranks
 from reward_server.tasks.manifest import digest_files, read_manifest, record_files, write_manifest
 from reward_server.tasks.preparation.prepare import prepare_task
+from tests.integration.tasks import (
+    leak_files,  # noqa: F401 -- adds its plants to the suite
+    leak_subtleties,  # noqa: F401 -- as above
+)
 from tests.integration.tasks.leak_plants import SUITE, beds
 from tests.integration.tasks.leak_tasks import (
     FOLDERS,
