@@ -10,7 +10,7 @@ shutil.copy("/workdir/${TASK}/prepared/public/sample_submission.csv", "submissio
 `;
 const BAD = "raise SystemExit('the model made a mistake')";
 
-const sleep = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
+const sleep = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
 
 // Send one request; return the status, the seconds to wait, and the JSON that came back.
 async function call(method, path, body, key) {
@@ -26,7 +26,7 @@ async function call(method, path, body, key) {
     });
     const seconds = Number(response.headers.get("Retry-After") ?? 5);
     return { status: response.status, seconds, answer: await response.json() };
-  } catch (error) { // no answer at all: just as retryable as a 503
+  } catch (error) { // no answer at all: as retryable as a 503
     return { status: 503, seconds: 5, answer: { detail: String(error), retryable: true } };
   }
 }
@@ -44,12 +44,12 @@ async function score(body, key) {
       throw new Error(`our request is wrong: ${status} ${answer.detail}`);
     }
     if (!answer.retryable) return null; // somebody cancelled the job
-    await sleep(seconds); // then again with the same key: it joins what is known of it
+    await sleep(seconds); // then retry with the same key, which joins the known job
   }
   return null;
 }
 
-function tell(name, answer) {
+function report(name, answer) {
   if (answer === null) {
     console.log(`${name}: no reward, drop this sample`);
   } else if (answer.error) {
@@ -64,10 +64,10 @@ console.log("ready:", (await call("GET", "/readyz")).status === 200);
 
 const good = { task_id: TASK, code: GOOD, run_id: RUN, step: 1 };
 const first = await score(good, `${RUN}/1/0`);
-tell("a good program", first);
+report("a good program", first);
 const again = await score(good, `${RUN}/1/0`);
 console.log("the same key again is the same job:", again.job_id === first.job_id);
-tell("a bad program", await score({ task_id: TASK, code: BAD, run_id: RUN }, `${RUN}/1/1`));
+report("a bad program", await score({ task_id: TASK, code: BAD, run_id: RUN }, `${RUN}/1/1`));
 
 const items = [GOOD, BAD, "import time; time.sleep(50)"].map((code, number) => (
   { task_id: TASK, code, run_id: RUN, idempotency_key: `${RUN}/2/${number}` }
@@ -85,5 +85,5 @@ do {
   progress = await call("GET", path);
   if (progress.status !== 200) await sleep(progress.seconds);
 } while (progress.status !== 200 || !progress.answer.complete);
-for (const result of progress.answer.results) tell(`item ${result.index}`, result);
-for (const lost of progress.answer.errors) tell(`item ${lost.index}`, null);
+for (const result of progress.answer.results) report(`item ${result.index}`, result);
+for (const lost of progress.answer.errors) report(`item ${lost.index}`, null);

@@ -34,7 +34,7 @@ def call(
             return response.status, 0, json.load(response)
     except urllib.error.HTTPError as error:  # 4xx and 5xx: a problem document
         return error.code, int(error.headers.get("Retry-After", 5)), json.load(error)
-    except OSError as error:  # no answer at all: just as retryable
+    except OSError as error:  # no answer at all: as retryable as a 503
         return 503, 5, {"kind": "no_answer", "detail": str(error), "retryable": True}
 
 
@@ -50,12 +50,12 @@ def score(body: dict, key: str) -> dict | None:
             sys.exit(f"our request is wrong: {status} {answer['detail']}")
         if not answer["retryable"]:  # somebody cancelled the job
             return None
-        time.sleep(seconds)  # then again with the same key: it joins what is known of it
+        time.sleep(seconds)  # then retry with the same key, which joins the known job
     return None
 
 
-def tell(name: str, answer: dict | None) -> None:
-    """Print what became of a program."""
+def report(name: str, answer: dict | None) -> None:
+    """Print the outcome of a program."""
     if answer is None:
         print(f"{name}: no reward, drop this sample")
     elif answer["error"]:
@@ -68,10 +68,10 @@ status, _, ready = call("GET", "/readyz")
 print("ready:", status == 200)
 
 first = score({"task_id": TASK, "code": GOOD, "run_id": RUN, "step": 1}, key=f"{RUN}/1/0")
-tell("a good program", first)
+report("a good program", first)
 again = score({"task_id": TASK, "code": GOOD, "run_id": RUN, "step": 1}, key=f"{RUN}/1/0")
 print("the same key again is the same job:", again["job_id"] == first["job_id"])
-tell("a bad program", score({"task_id": TASK, "code": BAD, "run_id": RUN}, key=f"{RUN}/1/1"))
+report("a bad program", score({"task_id": TASK, "code": BAD, "run_id": RUN}, key=f"{RUN}/1/1"))
 
 items = [
     {"task_id": TASK, "code": code, "run_id": RUN, "idempotency_key": f"{RUN}/2/{number}"}
@@ -94,6 +94,6 @@ while not progress["complete"]:
     else:
         time.sleep(seconds)
 for result in progress["results"]:
-    tell(f"item {result['index']}", result)
+    report(f"item {result['index']}", result)
 for lost in progress["errors"]:
-    tell(f"item {lost['index']}", None)
+    report(f"item {lost['index']}", None)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Scores programs over plain HTTP, with sh and curl. JSON is read by sed, field by field;
-# with jq at hand, `jq -r .reward` is the better way.
+# Scores programs over plain HTTP, with sh and curl. It reads JSON with sed, field by field;
+# with jq installed, use `jq -r .reward` instead.
 set -eu
 
 url=${REWARD_SERVER_URL:-http://127.0.0.1:8000}
@@ -11,7 +11,7 @@ bad="raise SystemExit('the model made a mistake')"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# Send one request: the status is printed, what came back is in $folder.
+# Send one request: print the status, store the answer in $folder.
 call() {
     method=$1 path=$2
     shift 2
@@ -24,7 +24,7 @@ call() {
 # The first field of this name in the answer, without its quotes.
 field() { grep -o "\"$1\":[^,}]*" "$folder/body" | head -n 1 | sed 's/^[^:]*: *//; s/"//g'; }
 
-# Wait as long as the server says, or 5 seconds.
+# Wait for Retry-After, or 5 seconds.
 pause() { sleep "$(sed -n 's/^[Rr]etry-[Aa]fter: *\([0-9]*\).*/\1/p' "$folder/headers" | grep . || echo 5)"; }
 
 # Score one program: exit status 1 if there is no reward for it.
@@ -37,16 +37,16 @@ score() {
         done
         case $status in
         200) return 0 ;;
-        429 | 503) [ "$(field retryable)" = true ] || return 1 ;; # cancelled by somebody
+        429 | 503) [ "$(field retryable)" = true ] || return 1 ;; # somebody cancelled the job
         *lost) ;; # no answer, or half of one
         *) echo "our request is wrong: $status $(field detail)" >&2 && exit 2 ;;
         esac
-        pause # then again with the same key: it joins what is known of it
+        pause # then retry with the same key, which joins the known job
     done
     return 1
 }
 
-tell() {
+report() {
     if [ "$(field status)" = scored ]; then
         echo "$1: reward $(field reward) in $(field duration_seconds) s"
     else
@@ -57,14 +57,14 @@ tell() {
 [ "$(call GET /readyz)" = 200 ] && echo "ready: true"
 
 score "$run/1/0" "{\"task_id\": \"$task\", \"code\": \"$good\", \"run_id\": \"$run\", \"step\": 1}" &&
-    tell "a good program" || echo "a good program: no reward, drop this sample"
+    report "a good program" || echo "a good program: no reward, drop this sample"
 job=$(field job_id)
 score "$run/1/0" "{\"task_id\": \"$task\", \"code\": \"$good\", \"run_id\": \"$run\", \"step\": 1}" &&
     [ "$(field job_id)" = "$job" ] && echo "the same key again is the same job: true"
 score "$run/1/1" "{\"task_id\": \"$task\", \"code\": \"$bad\", \"run_id\": \"$run\"}" &&
-    tell "a bad program" || echo "a bad program: no reward, drop this sample"
+    report "a bad program" || echo "a bad program: no reward, drop this sample"
 
-# A batch over one connection: a line of JSON for each end, until two of three have ended.
+# A batch over one connection: a line of JSON for each result, until two of three have ended.
 number=0
 for code in "$good" "$bad" "import time; time.sleep(50)"; do
     [ $number = 0 ] || printf ', '
@@ -75,15 +75,15 @@ done > "$folder/items"
 echo "{\"items\": [$(cat "$folder/items")], \"min_complete\": 2, \"rest\": \"cancel\"}" > "$folder/batch"
 until status=$(call POST /v1/score/batch -m 7200 -d "@$folder/batch") && [ "$status" = 200 ]; do
     case $status in
-    429 | 503 | *lost) pause ;; # then again: the items have keys
+    429 | 503 | *lost) pause ;; # then retry: the items have keys
     *) echo "our batch is wrong: $status $(field detail)" >&2 && exit 2 ;;
     esac
 done
-grep . "$folder/body" > "$folder/lines" # blank lines only show that the server is there
+grep . "$folder/body" > "$folder/lines" # blank lines are keep-alives
 while read -r line; do
     echo "$line" > "$folder/body"
     case $line in
-    *'"reward":'*) tell "item $(field index)" ;;
+    *'"reward":'*) report "item $(field index)" ;;
     *) echo "item $(field index): no reward, drop this sample" ;;
     esac
 done < "$folder/lines"

@@ -4,7 +4,7 @@
 accelerate launch docs/examples/train_trl.py --model Qwen/Qwen2.5-3B-Instruct \
     --tasks spooky-author-identification --server http://10.0.0.5:8000 --max_steps 200
 
-Every option of TRL's GRPOConfig may be given, too.
+It also accepts every option of TRL's GRPOConfig.
 """
 
 from dataclasses import dataclass, field
@@ -20,16 +20,16 @@ from trainer_client.settings import PromptSettings, RunSettings
 
 @dataclass
 class Arguments:
-    """What is said about the run, besides TRL's own options."""
+    """The options of the run, besides TRL's own."""
 
-    model: str = field(metadata={"help": "the policy: a folder, or a name of the hub"})
+    model: str = field(metadata={"help": "the policy: a folder, or a name on the hub"})
     tasks: list[str] = field(metadata={"help": "tasks of the server, in equal shares"})
     run_id: str = "trl"
     server: str = "http://127.0.0.1:8000"
     tokenizer: str | None = None
     most_prompt_tokens: int = 4096
     improve_fraction: float = 0.5
-    wall_seconds: float | None = field(default=None, metadata={"help": "limit for a program"})
+    wall_seconds: float | None = field(default=None, metadata={"help": "time limit for a program"})
 
 
 def main() -> None:
