@@ -14,7 +14,7 @@ COMMAND = Path(sys.executable).with_name("reward-server")
 
 def test_a_server_cannot_be_started() -> None:
     with pytest.raises(RuntimeError, match="Move the test to tests/integration"):
-        subprocess.run([COMMAND, "--help"], check=True)
+        subprocess.run([COMMAND, "serve"], check=True)
 
 
 async def test_postgres_cannot_be_started() -> None:

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# One process of a parallel run has one kind of sandbox, and so one server.
-KINDS = [pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in SANDBOXES]
-
-
-@pytest.fixture(scope="session", params=KINDS)
+@pytest.fixture(scope="session", params=SANDBOXES)
 def kind(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
