@@ -11,6 +11,7 @@ SEEDS ?= 5
 FIRST_SEED ?= 4
 ONLY ?=
 IMAGES ?= cpu
+UPGRADE ?=
 VENV := .venv
 SANDBOX_VENV := .venv-sandbox
 LM_VENV := .venv-lm
@@ -18,15 +19,21 @@ TRAINERS_VENV := .venv-trainers
 LAB_VENV := .venv-lab
 RUN := $(VENV)/bin/reward-server
 
-.PHONY: serve test test-docker test-lm test-trainers chaos check demo bench lab lab-full images lock clean
+.PHONY: help serve prepared test test-unit test-docker test-lm test-trainers chaos check demo bench lab lab-full images lock clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
-serve: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## set up and serve on 127.0.0.1:8000
-	@$(RUN) tasks prepare --missing --twin --data-dir $(DATA_DIR)
+serve:  ## set up and serve on 127.0.0.1:8000
+	@$(MAKE) --no-print-directory --jobs 2 prepared $(SANDBOX_VENV)/.ready
 	@exec $(RUN) serve --host $(HOST) --port $(PORT) --data-dir $(DATA_DIR)
+
+prepared: $(VENV)/.server
+	@$(RUN) tasks prepare --missing --twin --data-dir $(DATA_DIR)
+
+test-unit: $(VENV)/.dev  ## set up and run the tests that need no server, no Postgres and no sandbox
+	@$(VENV)/bin/pytest --numprocesses $$(nproc) --dist worksteal $(or $(TESTS),tests/unit)
 
 test: $(VENV)/.dev $(SANDBOX_VENV)/.ready  ## set up and run the tests (TESTS=tests/integration/api for some)
 	@.ci/test $(TESTS)
@@ -52,7 +59,7 @@ check: $(VENV)/.dev  ## run all linters
 demo: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## score a handful of programs and show the table
 	@$(VENV)/bin/python benchmarks/demo.py
 
-bench: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## measure the walk against bare processes
+bench: $(VENV)/.server $(SANDBOX_VENV)/.ready  ## measure the pipeline against bare processes
 	@$(VENV)/bin/python benchmarks/pipeline.py --rounds $(ROUNDS)
 
 lab: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## train a small policy in five ways, one seed: the three effects in about ten minutes
@@ -65,13 +72,11 @@ lab-full: $(VENV)/.server $(SANDBOX_VENV)/.ready $(LAB_VENV)/.ready  ## the same
 images:  ## build the image programs run in (IMAGES=gpu, IMAGES=server; without a registry: IMAGES="--debootstrap cpu")
 	@PYTHON="$(PYTHON)" sandbox_images/build $(IMAGES)
 
-lock:  ## write the versions of the programs' packages anew
-	@rm -rf $(SANDBOX_VENV) && $(PYTHON) -m venv $(SANDBOX_VENV)
-	@$(SANDBOX_VENV)/bin/pip install --requirement sandbox_images/cpu/requirements.in
-	@$(SANDBOX_VENV)/bin/pip freeze > sandbox_images/cpu/requirements.txt
+lock:  ## write the versions and hashes of the programs' packages anew (UPGRADE=1 for newer versions)
+	@UPGRADE=$(UPGRADE) .ci/setup lock "$(PYTHON)"
 
 clean:  ## remove everything that was set up, the data too
-	@rm -rf $(VENV) $(SANDBOX_VENV) $(LM_VENV) $(TRAINERS_VENV) $(LAB_VENV) $(DATA_DIR)
+	@rm -rf $(VENV) $(SANDBOX_VENV) $(LM_VENV) $(TRAINERS_VENV) $(LAB_VENV) .venv-uv .venv-uv.lock .ci-logs $(DATA_DIR)
 
 $(VENV)/.server: pyproject.toml .ci/setup
 	@.ci/setup server "$(PYTHON)" $(VENV)

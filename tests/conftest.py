@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import signal
@@ -12,15 +13,13 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-
-from reward_server.tasks.preparation.prepare import prepare_task
-from reward_server.tasks.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +37,7 @@ TRAINERS = [] if find_spec("verl") else ["verl", "trl", "adapters", "lab"]
 collect_ignore = [f"integration/{name}" for name in [*([] if LM_URL else ["lm"]), *TRAINERS]]
 IMAGE = "reward-server-cpu"
 TWINS = "TEST_TWINS_FOLDER"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reward-server"
 if not set(SANDBOXES) <= {"bubblewrap", "zygote", "docker"}:
     message = f"TEST_SANDBOXES names an unknown sandbox: {SANDBOXES}"
     raise pytest.UsageError(message)
@@ -171,21 +171,48 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(folder))
 
 
+def digest_preparation() -> str:
+    """Return a digest of all that decides what prepared twins look like."""
+    digest = hashlib.sha256(sys.version.encode())
+    digest.update("".join(version(name) for name in ("numpy", "pandas", "pillow")).encode())
+    for package in ("tasks", "grade"):
+        for path in sorted((ROOT / "reward_server" / package).rglob("*.*")):
+            if path.is_file() and path.suffix != ".pyc":
+                digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def copy_twins(target: Path) -> None:
+    """Copy twins of all built-in tasks, which are prepared again only if their code changed."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    kept = CACHE / f"twins-{digest_preparation()}"
+    with (CACHE / "twins.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            for outdated in sorted(CACHE.glob("twins-*"), key=lambda path: path.stat().st_mtime)[
+                :-4
+            ]:
+                shutil.rmtree(outdated)
+            part = CACHE / f"twins-{os.getpid()}.part"
+            options = ["--missing", "--twin", "--data-dir", str(part)]
+            subprocess.run([COMMAND, "tasks", "prepare", *options], check=True, cwd=ROOT)
+            part.rename(kept)
+        shutil.copytree(kept, target, dirs_exist_ok=True)
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Iterator[Path]:
-    """Prepare a twin of every built-in task, unless a process beside this one has done so."""
+    """Give this process links to twins of all tasks, which the processes of a run share."""
     shared = Path(os.environ[TWINS])
-    registry = Registry(shared)
     with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for card in registry.cards():
-            if not (shared / card.id / "prepared").exists():
-                prepare_task(registry.folder(card.id), shared)
+        if not any(shared.glob("*/prepared")):
+            copy_twins(shared)
     with tempfile.TemporaryDirectory(prefix="reward-server-test-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        for card in registry.cards():
-            (folder / card.id).symlink_to(shared / card.id)
+        for twin in shared.glob("*/prepared"):
+            (folder / twin.parent.name).symlink_to(twin.parent)
         yield folder
 
 

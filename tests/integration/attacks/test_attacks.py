@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import RunningServer
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.finds_orphans
 
 
 @pytest.mark.parametrize("case", load_cases(), ids=lambda case: case.id)

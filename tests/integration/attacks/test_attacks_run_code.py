@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import RunningServer
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.finds_orphans
 
 LIMITS = ("oom", "output_limit", "disk_limit", "pids_limit", "timeout")
 SINGLE = [case for case in load_cases() if case.is_single]
