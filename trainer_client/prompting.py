@@ -16,8 +16,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from trainer_client.client.backoff import Backoff
 from trainer_client.client.errors import RequestRefusedError, RewardServerError
+from trainer_client.client.outages import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -55,7 +55,7 @@ class _Message(BaseModel):
     content: str
 
 
-class Prompt(BaseModel):
+class TrainerPrompt(BaseModel):
     """What the model is asked, and which solution it is to improve on, if any."""
 
     model_config = ConfigDict(frozen=True)
@@ -86,7 +86,7 @@ class Prompt(BaseModel):
 
 
 class _Reply(BaseModel):
-    prompts: list[Prompt]
+    prompts: list[TrainerPrompt]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class PromptSource:
         self._settings = settings
         self._count_tokens = count_tokens
         self._most_tokens = most_tokens
-        self._scratch: dict[str, Prompt] = {}
+        self._scratch: dict[str, TrainerPrompt] = {}
         self._patience = Backoff("prompts are from scratch")
         self._client: RewardClient | None = None
         self.yardstick = BudgetRatio(most_tokens, settings.prompts.tokenizer)
@@ -161,11 +161,11 @@ class PromptSource:
         for task_id in self._settings.tasks:
             self._scratch[task_id] = self._longest_scratch(task_id)
 
-    def scratch(self, task_id: str) -> Prompt:
+    def scratch(self, task_id: str) -> TrainerPrompt:
         """Return the prompt from scratch."""
         return self._scratch[task_id]
 
-    def draw(self, wish: PromptRequest, seconds: float = FETCH_SECONDS) -> list[Prompt]:
+    def draw(self, wish: PromptRequest, seconds: float = FETCH_SECONDS) -> list[TrainerPrompt]:
         """Return as many prompts as are wanted, in this time, whatever the server does."""
         scratch = self._scratch[wish.task_id]
         if not self._settings.prompts.improve_fraction:
@@ -183,10 +183,10 @@ class PromptSource:
         self.fallbacks += drawn.count(None)
         return [prompt or scratch for prompt in drawn]
 
-    def _draw(self, wish: PromptRequest, deadline: float) -> list[Prompt | None]:
+    def _draw(self, wish: PromptRequest, deadline: float) -> list[TrainerPrompt | None]:
         """Return prompts that fit, None for those that cannot be had short enough."""
         fraction = self._settings.prompts.improve_fraction
-        drawn: list[Prompt | None] = [None] * wish.count
+        drawn: list[TrainerPrompt | None] = [None] * wish.count
         open_places = list(range(wish.count))
         for attempt, share in enumerate(_SHARES):
             again = PromptRequest(wish.task_id, len(open_places), wish.seed + attempt, wish.step)
@@ -209,12 +209,12 @@ class PromptSource:
         scratch = self._scratch[wish.task_id]
         return [scratch if one is not None and one.kind == "scratch" else one for one in drawn]
 
-    def _measure(self, prompts: Collection[Prompt]) -> dict[Prompt, int]:
+    def _measure(self, prompts: Collection[TrainerPrompt]) -> dict[TrainerPrompt, int]:
         tokens = {prompt: self._count_tokens(prompt.chat()) for prompt in prompts}
         self.yardstick.learn([(prompt.characters, count) for prompt, count in tokens.items()])
         return tokens
 
-    def _longest_scratch(self, task_id: str) -> Prompt:
+    def _longest_scratch(self, task_id: str) -> TrainerPrompt:
         """Return the prompt from scratch that uses the room there is.
 
         Budgets are tried between those that are too small for the server and those that are too
@@ -245,14 +245,14 @@ class PromptSource:
             raise ValueError(message)
         return best
 
-    def _ask_scratch(self, task_id: str, units: int) -> Prompt:
+    def _ask_scratch(self, task_id: str, units: int) -> TrainerPrompt:
         deadline = time.monotonic() + self._settings.deadline_seconds
         (prompt,) = self._ask(PromptRequest(task_id, 1, seed=0), 0.0, units, deadline)
         return prompt
 
     def _ask(
         self, wish: PromptRequest, fraction: float, units: int, deadline: float
-    ) -> list[Prompt]:
+    ) -> list[TrainerPrompt]:
         settings = self._settings
         wanted = {
             "run_id": settings.run_id,
@@ -277,7 +277,7 @@ class PromptSource:
         return prompts
 
 
-def endless(settings: RunSettings, most_characters: int) -> Iterator[tuple[str, Prompt]]:
+def endless(settings: RunSettings, most_characters: int) -> Iterator[tuple[str, TrainerPrompt]]:
     """Yield tasks in turn, each with a prompt, for trainers that count neither tokens nor steps.
 
     Once there is a first, a server that is away does not end them.

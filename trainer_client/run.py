@@ -1,11 +1,13 @@
 """A training run, for trainers that hand over rows of a data set and what the policy wrote.
 
     run = Run.from_environment(run_id="spooky-1")
-    answer = await run.shared_async_client().score(**run.submission(row, completion).body())
+    scored = await run.score(row, completion)
+    reward, logged = scored.answer.reward, scored.numbers()
 
 A row names its task (`task_id`) and, if its prompt asked to improve on a solution, that solution
-(`parent_id`), as `POST /v1/prompts` does. The server's key is taken from the environment alone,
-because trainers write their configuration to logs.
+(`parent_id`), as `POST /v1/prompts` does. Rows with `is_validation` belong to a run of their own,
+whose programs are nobody's parents, and go first, because the trainer waits for all of them. The
+API key comes from the environment only, because trainers write their configuration to logs.
 """
 
 from __future__ import annotations
@@ -20,11 +22,14 @@ from trainer_client.client.asynchronous import AsyncRewardClient
 from trainer_client.client.blocking import RewardClient
 from trainer_client.client.options import HERE, check_url
 from trainer_client.client.submissions import Submission
+from trainer_client.measures import ScoredSample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trainer_client.client.options import OptionFields
+
+    Completion = str | Sequence[Mapping[str, object]]
 
 API_KEY = "REWARD_SERVER_API_KEY"
 URL = "REWARD_SERVER_URL"
@@ -99,15 +104,15 @@ class Run:
     def submission(
         self,
         row: Mapping[str, object],
-        completion: str | Sequence[Mapping[str, object]],
+        completion: Completion,
         *,
         step: int | None = None,
         name: str | None = None,
     ) -> Submission:
-        """Return what is sent for an answer of the policy to a row.
+        """Return the submission of a completion for a row.
 
-        With a step and a name within it, which only this answer has, the program runs once however
-        often the sample is asked for, by another process of the trainer, too.
+        With a step and a name that is unique within it, the program runs only once, even if
+        several processes of the trainer submit the sample.
 
         Raises:
             ValueError: the row names no task.
@@ -116,17 +121,49 @@ class Run:
         if not task_id:
             message = f"a row names no task_id; it has {sorted(row)}"
             raise ValueError(message)
+        is_validation = bool(row.get("is_validation"))
+        run_id = f"{self.run_id}/validation" if is_validation else self.run_id
         return Submission(
             str(task_id),
             completion=text_of(completion),
-            run_id=self.run_id,
+            run_id=run_id,
             step=step,
             sample_id=name,
             parent_id=str(parent_id) if parent_id else None,
             prompt_kind="improve" if parent_id else "scratch",
             wall_seconds=self.wall_seconds,
-            idempotency_key=f"{self.run_id}/{step}/{name}" if name and step is not None else None,
+            priority="evaluation" if is_validation else None,
+            idempotency_key=f"{run_id}/{step}/{name}" if name and step is not None else None,
         )
+
+    async def score(
+        self,
+        row: Mapping[str, object],
+        completion: Completion,
+        *,
+        step: int | None = None,
+        name: str | None = None,
+    ) -> ScoredSample:
+        """Score a completion for a row; `submission` describes the arguments.
+
+        Raises:
+            RewardServerError: there is no reward.
+            ValueError: the row names no task.
+        """
+        submission = self.submission(row, completion, step=step, name=name)
+        answer = await self.shared_async_client().score(**submission.body())
+        return ScoredSample(answer, submission.parent_id is not None)
+
+    def score_blocking(self, row: Mapping[str, object], completion: Completion) -> ScoredSample:
+        """Score a completion for a row from any thread.
+
+        Raises:
+            RewardServerError: there is no reward.
+            ValueError: the row names no task.
+        """
+        submission = self.submission(row, completion)
+        answer = self.shared_client().score(**submission.body())
+        return ScoredSample(answer, submission.parent_id is not None)
 
     def _options(self) -> OptionFields:
         return {
@@ -136,7 +173,7 @@ class Run:
         }
 
 
-def text_of(completion: str | Sequence[Mapping[str, object]]) -> str:
+def text_of(completion: Completion) -> str:
     """Return what the policy wrote: a text, or its own last message of a conversation."""
     if isinstance(completion, str):
         return completion

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from trainer_client.client.options import check_url
+from trainer_client.moved import renamed
 from trainer_client.run import Run
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class DurationSettings(_Node):
     minimum_seconds: Annotated[float, Field(ge=0, le=3600)] = 0.0
 
 
-class PromptSettings(_Node):
+class RunPromptSettings(_Node):
     """Which prompts the model gets; the fields are those of `POST /v1/prompts`.
 
     `tokenizer` is the name under which the server knows the run's tokenizer, if it does: prompts
@@ -84,7 +85,7 @@ class RunSettings(_Node):
     outage_seconds: Annotated[float, Field(ge=0, le=86_400)] = 300.0
     wall_seconds: Seconds | None = None
     durations: DurationSettings = DurationSettings()
-    prompts: PromptSettings = PromptSettings()
+    prompts: RunPromptSettings = RunPromptSettings()
 
     _url = field_validator("url")(check_url)
 
@@ -106,11 +107,6 @@ class RunSettings(_Node):
                 for one in error.errors()
             ]
             raise ValueError("; ".join(lines)) from None
-
-    @property
-    def validation_run_id(self) -> str:
-        """The run of samples that nothing is trained on: the store keeps them apart."""
-        return f"{self.run_id}/validation"
 
     def without_steps(self) -> Self:
         """Return this for a trainer that tells no step: the best stand in for the last one's."""
@@ -141,3 +137,7 @@ def _plain(node: object) -> object:
     if isinstance(node, (str, bytes)) or not hasattr(node, "__iter__"):
         return node
     return [_plain(value) for value in node]
+
+
+def __getattr__(name: str) -> object:
+    return renamed(__name__, {"PromptSettings": "RunPromptSettings"}, name)

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 JsonObject = dict[str, Any]
 BAD_ANSWER: Final = "bad_answer"
-_Part = TypeVar("_Part", "Failure", "Timings", "Instrumentation", "Sandbox")
+_Part = TypeVar("_Part", "AnswerFailure", "AnswerTimings", "InstrumentationInfo", "SandboxInfo")
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class AnswerFailure:
     """How the program failed."""
 
     kind: str
@@ -28,7 +28,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Timings:
+class AnswerTimings:
     """Where the seconds went."""
 
     queue: float
@@ -40,7 +40,7 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
-class Instrumentation:
+class InstrumentationInfo:
     """Who placed the milestone markers."""
 
     kind: str
@@ -50,7 +50,7 @@ class Instrumentation:
 
 
 @dataclass(frozen=True, slots=True)
-class Sandbox:
+class SandboxInfo:
     """Where the program ran; with `contended` its duration is not its own."""
 
     kind: str
@@ -72,16 +72,16 @@ class Answer:
     score: float | None
     higher_is_better: bool
     valid: bool
-    error: Failure | None
+    error: AnswerFailure | None
     milestones: tuple[str, ...]
     duration_seconds: float
     cpu_seconds: float
-    timings: Timings
+    timings: AnswerTimings
     peak_memory_bytes: int
     stdout_tail: str
     stderr_tail: str
-    instrumentation: Instrumentation
-    sandbox: Sandbox
+    instrumentation: InstrumentationInfo
+    sandbox: SandboxInfo
     data_digest: str
     scheme: str
     attempt: int
@@ -126,11 +126,11 @@ def _build(raw: JsonObject) -> Answer:
         "score": None if raw["score"] is None else _finite(raw["score"]),
         "duration_seconds": _finite(raw["duration_seconds"]),
         "cpu_seconds": _finite(raw["cpu_seconds"]),
-        "error": None if raw["error"] is None else _part(Failure, raw["error"]),
+        "error": None if raw["error"] is None else _part(AnswerFailure, raw["error"]),
         "milestones": tuple(raw["milestones"]),
-        "timings": _part(Timings, raw["timings"]),
-        "instrumentation": _part(Instrumentation, raw["instrumentation"]),
-        "sandbox": _part(Sandbox, raw["sandbox"]),
+        "timings": _part(AnswerTimings, raw["timings"]),
+        "instrumentation": _part(InstrumentationInfo, raw["instrumentation"]),
+        "sandbox": _part(SandboxInfo, raw["sandbox"]),
     }
     return Answer(**plain | special, raw=raw)
 

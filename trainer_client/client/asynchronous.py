@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-from trainer_client.client.completion import as_completed
-from trainer_client.client.errors import RewardServerError
+from trainer_client.client.answers import Result
+from trainer_client.client.errors import RewardServerError, SampleLostError
 from trainer_client.client.options import HERE, OptionFields, Options, check_url
 from trainer_client.client.session import Session
 from trainer_client.client.submissions import Fields, Job, Submission, job_of
 from trainer_client.client.transport import Request
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
+    from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
     from types import TracebackType
 
-    from trainer_client.client.answers import Answer, JsonObject, Result
+    from trainer_client.client.answers import Answer, JsonObject
 
 Rest = Literal["continue", "cancel"]
 _READY_SECONDS = 10.0
@@ -100,7 +101,7 @@ class AsyncRewardClient:
         cancels = rest == "cancel" or self._options.cancel_on_abandon
         session = self._open()
         scores = [session.score(one, deadline, cancels=cancels) for one in submissions]
-        async with contextlib.aclosing(as_completed(scores, min_complete)) as results:
+        async with contextlib.aclosing(_in_order_of_completion(scores, min_complete)) as results:
             async for result in results:
                 yield result
 
@@ -140,7 +141,7 @@ class AsyncRewardClient:
         found, deadline = [job_of(job) for job in jobs], self._deadline(deadline_seconds)
         session = self._open()
         waits = [session.wait(job, deadline) for job in found]
-        async with contextlib.aclosing(as_completed(waits, None)) as results:
+        async with contextlib.aclosing(_in_order_of_completion(waits, None)) as results:
             async for result in results:
                 yield result
 
@@ -208,3 +209,42 @@ class AsyncRewardClient:
     def _deadline(self, seconds: float | None) -> float:
         given = self._options.deadline_seconds if seconds is None else seconds
         return asyncio.get_running_loop().time() + given
+
+
+async def _in_order_of_completion(
+    calls: Sequence[Coroutine[None, None, Answer]], enough: int | None
+) -> AsyncGenerator[Result, None]:
+    """Yield how calls ended until all have, or `enough` of them with an answer.
+
+    Raises:
+        RewardServerError: the first that is not the loss of a sample.
+    """
+    ended: asyncio.Queue[tuple[int, asyncio.Task[Answer]]] = asyncio.Queue()
+    tasks = [asyncio.create_task(call) for call in calls]
+    for index, task in enumerate(tasks):
+        task.add_done_callback(partial(_put, ended, index))
+    answers = 0
+    try:
+        for _ in tasks:
+            result = _result(*await ended.get())
+            answers += result.answer is not None
+            yield result
+            if answers == enough:
+                return
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _put(
+    ended: asyncio.Queue[tuple[int, asyncio.Task[Answer]]], index: int, task: asyncio.Task[Answer]
+) -> None:
+    ended.put_nowait((index, task))
+
+
+def _result(index: int, task: asyncio.Task[Answer]) -> Result:
+    try:
+        return Result(index, task.result(), None)
+    except SampleLostError as error:
+        return Result(index, None, error)

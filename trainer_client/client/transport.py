@@ -23,7 +23,7 @@ from trainer_client.client.errors import (
     RequestRefusedError,
     RewardServerError,
 )
-from trainer_client.client.outage import OutageTracker
+from trainer_client.client.outages import OutageTracker
 from trainer_client.client.replies import ServerReply, read_reply
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from areal.utils import stats_tracker
 from areal.workflow.rlvr import RLVRWorkflow
 
 from trainer_client.client.errors import SampleLostError
-from trainer_client.measures import numbers
 from trainer_client.run import Run, RunFields, without_end
 
 if TYPE_CHECKING:
@@ -41,8 +40,7 @@ def reward_fn(_prompt: str, completions: str, *_token_ids: object, **row: object
         ValueError: the row names no task.
     """
     run = Run.from_environment(deadline_seconds=_FUNCTION_SECONDS)
-    submission = run.submission(row, without_end(completions))
-    return run.shared_client().score(**submission.body()).reward
+    return run.score_blocking(row, without_end(completions)).answer.reward
 
 
 class RewardServerWorkflow(RLVRWorkflow):
@@ -73,8 +71,7 @@ class RewardServerWorkflow(RLVRWorkflow):
     async def _score(self, *given: Any, **row: Any) -> float:  # noqa: ANN401  # as AReaL calls it
         kept = row.pop(_KEPT)
         written = self.tokenizer.decode(given[3], skip_special_tokens=True)
-        submission = self._run.submission(row, written)
-        answer = await self._run.shared_async_client().score(**submission.body())
-        kept.update(numbers(answer, is_improvement=submission.parent_id is not None))
+        scored = await self._run.score(row, written)
+        kept.update(scored.numbers())
         stats_tracker.get(workflow_context.stat_scope()).scalar(**kept)
-        return answer.reward
+        return scored.answer.reward

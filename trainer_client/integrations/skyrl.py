@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
-from trainer_client.measures import measure
 from trainer_client.run import Run, RunFields
 
 if TYPE_CHECKING:
@@ -53,11 +52,10 @@ class RewardServerEnv(BaseTextEnv):
             RewardServerError: there is none.
         """
         self.turns += 1
-        submission = self._run.submission(self._row, action)
-        answer = self._run.shared_client().score(**submission.body())
-        self._measures = measure(answer, is_improvement=submission.parent_id is not None)
+        scored = self._run.score_blocking(self._row, action)
+        self._measures = scored.measures()
         return BaseTextEnvStepOutput(
-            observations=[], reward=answer.reward, done=True, metadata=dict(self._measures)
+            observations=[], reward=scored.answer.reward, done=True, metadata=dict(self._measures)
         )
 
     def get_metrics(self) -> dict[str, float | str]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import verifiers.v1 as vf
 
-from trainer_client.measures import measure
 from trainer_client.prompting import endless
 from trainer_client.settings import RunSettings
 
@@ -50,9 +49,8 @@ class RewardServerTask(vf.Task[RewardServerData, vf.State, RewardServerTaskConfi
     async def finalize(self, trace: vf.Trace) -> None:
         """Have the answer scored; where there is no reward, this raises."""
         run = (self.config.reward_server or RunSettings.read(None)).run()
-        submission = run.submission(self.data.model_dump(), trace.last_reply, name=trace.id)
-        answer = await run.shared_async_client().score(**submission.body())
-        trace.info[_KEPT] = measure(answer, is_improvement=submission.parent_id is not None)
+        scored = await run.score(self.data.model_dump(), trace.last_reply, name=trace.id)
+        trace.info[_KEPT] = scored.measures()
 
     @vf.reward
     async def reward(self, trace: vf.Trace) -> float:

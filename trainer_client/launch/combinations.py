@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer_client.integrations.verl.findings import ConfigFinding, at
 from trainer_client.launch.table3 import has_critic
+from trainer_client.moved import current_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -183,7 +184,7 @@ def _check_reward(tree: Tree) -> Iterator[ConfigFinding]:
 
 
 def _check_plugin(tree: Tree) -> Iterator[ConfigFinding]:
-    modules = str(at(tree, _MODULES) or "").split(",")
+    modules = [current_path(name) for name in str(at(tree, _MODULES) or "").split(",")]
     if at(tree, "reward_server.durations.enabled", default=True) and _PLUGIN not in modules:
         text = f"must name {_PLUGIN}, or reward_server.durations.enabled be false"
         yield ConfigFinding(_MODULES, text)

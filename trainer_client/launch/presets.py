@@ -11,7 +11,10 @@ from trainer_client.integrations.verl.findings import Tree, at
 
 FOLDER = Path(__file__).parent / "presets"
 DEFAULT = "a100x8"
-_BUFFER = {"path": "pkg://trainer_client.verl.buffer", "name": "CancellingReplayBuffer"}
+_BUFFER = {
+    "path": "pkg://trainer_client.integrations.verl.buffer",
+    "name": "CancellingReplayBuffer",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAMES = [
-    *("Answer", "Failure", "Instrumentation", "Result", "Sandbox", "Timings"),
+    *("Answer", "AnswerFailure", "InstrumentationInfo", "Result", "SandboxInfo", "AnswerTimings"),
     *("AsyncRewardClient", "RewardClient", "Options"),
     *("Fields", "Job", "Submission"),
     *("RewardServerError", "SampleLostError", "RequestRefusedError", "TooLargeError"),

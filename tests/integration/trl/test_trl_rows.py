@@ -9,7 +9,7 @@ import pytest
 from tests.integration.trl.training import tokenizer
 from tests.integration.verl.served import TASK, Served, serving
 from trainer_client.integrations.trl.rows import ChatTokens, TaskPrompts
-from trainer_client.settings import PromptSettings, RunSettings
+from trainer_client.settings import RunPromptSettings, RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def served(data_dir: Path) -> Iterator[Served]:
 
 
 def settings_for(served: Served, fraction: float) -> RunSettings:
-    prompts = PromptSettings(improve_fraction=fraction, epoch_rows=6, validation_rows=2)
+    prompts = RunPromptSettings(improve_fraction=fraction, epoch_rows=6, validation_rows=2)
     return RunSettings(url=served.url, tasks=(TASK, OTHER), run_id="rows", prompts=prompts)
 
 

@@ -18,7 +18,7 @@ from trainer_client import RequestRefusedError
 from trainer_client.integrations.trl.reward import make_async_reward, make_reward
 from trainer_client.integrations.trl.rows import TaskPrompts
 from trainer_client.run import Run
-from trainer_client.settings import PromptSettings, RunSettings
+from trainer_client.settings import RunPromptSettings, RunSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +69,7 @@ def trained(models: Path, arena: RunningServer) -> Any:
         url=arena.url,
         tasks=(TASK,),
         run_id="trl-sync",
-        prompts=PromptSettings(improve_fraction=0.5, epoch_rows=16, validation_rows=4),
+        prompts=RunPromptSettings(improve_fraction=0.5, epoch_rows=16, validation_rows=4),
     )
     prompts = TaskPrompts(settings, tokenizer(models), most_tokens=1024)
     trainer = make(

@@ -22,10 +22,10 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from tests.conftest import wait_until
 from tests.integration.verl.served import TASK, Served, serving
 from trainer_client import RewardClient, SampleLostError
-from trainer_client.client.backoff import Backoff
+from trainer_client.client.outages import Backoff
 from trainer_client.integrations.verl.buffer import CANCELLED, CancellingReplayBuffer
 from trainer_client.integrations.verl.dataset import make_row
-from trainer_client.prompting import Prompt
+from trainer_client.prompting import TrainerPrompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,7 +65,7 @@ def empty(queue: None) -> Iterator[None]:
 
 
 def config(url: str, run_id: str, **sampler: Untyped) -> Untyped:
-    path, name = "pkg://trainer_client.verl.buffer", "CancellingReplayBuffer"
+    path, name = "pkg://trainer_client.integrations.verl.buffer", "CancellingReplayBuffer"
     sampler = {
         "max_off_policy_threshold": 1,
         "max_off_policy_strategy": "drop",
@@ -282,8 +282,8 @@ def test_rows_arrive_in_the_reward_manager_as_they_were_made() -> None:
     parent_id = uuid.uuid4()
     chat = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
     prompts = [
-        Prompt.model_validate({"kind": "improve", "messages": chat, "parent_id": parent_id}),
-        Prompt.model_validate({"kind": "scratch", "messages": chat[1:], "parent_id": None}),
+        TrainerPrompt.model_validate({"kind": "improve", "messages": chat, "parent_id": parent_id}),
+        TrainerPrompt.model_validate({"kind": "scratch", "messages": chat[1:], "parent_id": None}),
     ]
     rows = collate_fn(
         [make_row(place, TASK, prompt, is_training=True) for place, prompt in enumerate(prompts)]

@@ -77,7 +77,10 @@ def config(url: str, run_id: str, data: dict[str, Any] | None = None, **node: Un
         **node,
     }
     rows = {
-        "custom_cls": {"path": "pkg://trainer_client.verl.dataset", "name": "TaskDataset"},
+        "custom_cls": {
+            "path": "pkg://trainer_client.integrations.verl.dataset",
+            "name": "TaskDataset",
+        },
         "reward_server": "${reward_server}",
         "train_batch_size": BATCH,
         "max_prompt_length": MOST,

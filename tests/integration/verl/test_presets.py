@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from trainer_client.integrations.verl import configuration
+from trainer_client.integrations.verl.config_keys import IGNORED_KEYS
 from trainer_client.integrations.verl.configuration import (
     compose_run,
     read_overrides,
     read_preset,
     say,
 )
-from trainer_client.integrations.verl.dead_keys import DEAD_KEYS
 from trainer_client.integrations.verl.findings import at, flatten
 from trainer_client.launch import presets, table3
 from trainer_client.launch.__main__ import compose, main
@@ -147,7 +147,7 @@ def test_dead_keys_exist_and_nothing_reads_them() -> None:
     names += ("forward_max_token_len_per_gpu", "freeze_vision_tower", "warmup_style")
     for name in names:
         assert not re.search(rf"\b{name}\b", texts), name
-    for dead in DEAD_KEYS:
+    for dead in IGNORED_KEYS:
         assert any(dead.covers(key) for key in base), dead.key
 
 

@@ -26,7 +26,8 @@ def arrays(drawn: list[tuple[float, str, bool]]) -> tuple[np.ndarray, list[str],
 def weights_of(seconds: list[float], **options: object) -> list[float]:
     settings = DurationSettings.model_validate(options)
     is_real = np.ones(len(seconds), dtype=bool)
-    return weigh(np.array(seconds), ["a"] * len(seconds), is_real, settings).tolist()
+    weights = weigh(np.array(seconds), ["a"] * len(seconds), is_real, settings)
+    return [float(weight) for weight in weights]
 
 
 def test_a_weight_is_the_duration_over_the_mean() -> None:

@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
-from trainer_client.integrations.verl.dead_keys import DEAD_KEYS, find_dead
+from trainer_client.integrations.verl.config_keys import (
+    IGNORED_KEYS,
+    find_ignored,
+    find_misfits,
+    find_unknown,
+    fits,
+    is_known,
+)
 from trainer_client.integrations.verl.findings import at, flatten
-from trainer_client.integrations.verl.known_keys import find_misfits, find_unknown, fits, is_known
 from trainer_client.launch import presets, table3
 from trainer_client.launch.__main__ import main, read_wishes
 from trainer_client.launch.combinations import check_combinations
@@ -131,7 +137,7 @@ def test_what_goes_together_is_named_by_what_would_be_lost(
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("trainer.v1.sampler.custom_sampler.path", "pkg://trainer_client.verl.buffer"),
+        ("trainer.v1.sampler.custom_sampler.path", "pkg://trainer_client.integrations.verl.buffer"),
         ("trainer.v1.sampler.sync_refill_failed_groups", False),
     ],
 )
@@ -193,17 +199,17 @@ def test_an_unknown_preset_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_dead_keys_are_errors_unless_said_twice_alike() -> None:
-    assert len({dead.key for dead in DEAD_KEYS}) == len(DEAD_KEYS)
+    assert len({dead.key for dead in IGNORED_KEYS}) == len(IGNORED_KEYS)
     asked = {"critic.grad_clip": 0.5, "critic.optim.clip_grad": 1.0}
-    assert [finding.key for finding in find_dead(asked)] == ["critic.grad_clip"]
-    assert list(find_dead({**asked, "critic.optim.clip_grad": 0.5})) == []
-    assert list(find_dead({"data.gen_batch_size": None})) == []
-    assert list(find_dead({"data.prompt_key": "question"})) == []
+    assert [finding.key for finding in find_ignored(asked)] == ["critic.grad_clip"]
+    assert list(find_ignored({**asked, "critic.optim.clip_grad": 0.5})) == []
+    assert list(find_ignored({"data.gen_batch_size": None})) == []
+    assert list(find_ignored({"data.prompt_key": "question"})) == []
     ours = {"data.prompt_key": "question", "data.custom_cls.name": "TaskDataset"}
-    assert [finding.key for finding in find_dead(ours)] == ["data.prompt_key"]
+    assert [finding.key for finding in find_ignored(ours)] == ["data.prompt_key"]
     for file in presets.names():
         tree = yaml.safe_load(presets.find(file).read_text())
-        assert list(find_dead(flatten(tree))) == []
+        assert list(find_ignored(flatten(tree))) == []
 
 
 BASE = {"a": {"b": 1, "open": {}, "text": "x", "ref": "${a.b}", "none": None}, "ray_kwargs": {}}

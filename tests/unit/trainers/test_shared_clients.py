@@ -7,13 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.job_client import KEYS, TASK
-from trainer_client import RequestRefusedError
-from trainer_client.run import API_KEY, Run, without_end
+from trainer_client.run import Run, without_end
 from trainer_client.settings import RunSettings
 
 HERE = Run(run_id="shared")
-NODE = {"url": "http://127.0.0.1:8000", "tasks": [TASK], "run_id": "r"}
+NODE = {"url": "http://127.0.0.1:8000", "tasks": ["a-task"], "run_id": "r"}
 
 
 async def _client(run: Run) -> object:
@@ -34,19 +32,6 @@ def test_all_threads_have_the_same_client() -> None:
     with ThreadPoolExecutor(8) as threads:
         clients = list(threads.map(lambda _: HERE.shared_client(), range(64)))
     assert len({id(client) for client in clients}) == 1
-
-
-def test_the_key_is_taken_from_the_environment(
-    keyed_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = Run.from_environment(url=keyed_url)
-    submission = run.submission({"task_id": TASK}, "no program")
-    monkeypatch.delenv(API_KEY, raising=False)
-    with run.client() as client, pytest.raises(RequestRefusedError):
-        client.score(**submission.body())
-    monkeypatch.setenv(API_KEY, KEYS["team"])
-    with run.client() as client:
-        assert client.score(**submission.body()).reward == -10
 
 
 @pytest.mark.parametrize("end", ["<|im_end|>", "</s>", "<|eot_id|>\n", "<eos><pad><pad>", ""])

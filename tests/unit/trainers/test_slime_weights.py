@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trainer_client.integrations.slime import weigh_rewards
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ARGS = {
     "advantage_estimator": "grpo",
@@ -23,9 +27,9 @@ REWARDS = [1.0, 3.0, -10.0, 0.0]
 
 @dataclass
 class WeightedSample:
-    reward: dict[str, float]
+    reward: Mapping[str, float]
 
-    def get_reward_value(self, args: SimpleNamespace) -> float:
+    def get_reward_value(self, args: Any, /) -> float:  # noqa: ANN401 - as slime passes it
         return self.reward[args.reward_key]
 
 

@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from trainer_client.client.errors import InfrastructureError, RequestRefusedError
-from trainer_client.measures import measure, parent_of
+from trainer_client.measures import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -75,7 +75,7 @@ class LogFunctions:
         for result, row in zip(results, rows, strict=True):
             self._count(f"{name}/lost/mean", float(result.answer is None))
             if result.answer is not None:
-                measured = measure(result.answer, is_improvement=parent_of(row) is not None)
+                measured = measure(result.answer, is_improvement=bool(row.get("parent_id")))
                 for one in LOGGED:
                     self._count(f"{name}/{one}/mean", float(measured[one]))
         answers = [result.answer for result in results]
@@ -108,21 +108,13 @@ class RewardFunction:
         """Return what is sent; the step is that of TRL's logs, which count from 1."""
         self.answers = ()
         self._calls += 1
-        place = f"{os.environ.get('RANK', '0')}/{self._calls}"
+        prefix = f"{os.environ.get('RANK', '0')}/{self._calls}"
         step = None if state is None else state.global_step + 1
-        return [
-            self._submission(row, completion, step, f"{place}/{index}")
+        submissions = [
+            self.run.submission(row, completion, step=step, name=f"{prefix}/{index}")
             for index, (row, completion) in enumerate(zip(rows, completions, strict=True))
         ]
-
-    def _submission(
-        self, row: Row, completion: Completion, step: int | None, name: str
-    ) -> Submission:
-        made = self.run.submission(row, completion, step=step, name=name)
-        made = replace(made, idempotency_key=None)
-        if not row.get("is_validation"):
-            return made
-        return replace(made, run_id=f"{self.run.run_id}/validation", priority="evaluation")
+        return [replace(submission, idempotency_key=None) for submission in submissions]
 
     @contextmanager
     def _telling_whom(self, items: Sequence[Submission]) -> Iterator[None]:

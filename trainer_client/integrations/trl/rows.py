@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedTokenizerBase
 
-    from trainer_client.prompting import Messages, Prompt
+    from trainer_client.prompting import Messages, TrainerPrompt
     from trainer_client.settings import RunSettings
 
 
@@ -75,7 +75,7 @@ class TaskPrompts:
         """
         self._turn = self._turn + 1 if step == self._step else 0
         self._step = step
-        found: dict[str, list[Prompt]] = {}
+        found: dict[str, list[TrainerPrompt]] = {}
         for task_id, count in Counter(tasks).items():
             wish = PromptRequest(task_id, count, self._seed(task_id), step)
             found[task_id] = self._source.draw(wish)
@@ -106,6 +106,6 @@ class TaskPrompts:
         )
 
 
-def _asked(prompt: Prompt) -> dict[str, Any]:
+def _asked(prompt: TrainerPrompt) -> dict[str, Any]:
     parent_id = None if prompt.parent_id is None else str(prompt.parent_id)
     return {"prompt": prompt.chat(), "parent_id": parent_id}

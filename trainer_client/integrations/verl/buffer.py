@@ -2,7 +2,7 @@
 
     trainer.v1.trainer_mode=colocate_async trainer.v1.colocate_async.num_warmup_batches=m-1
     trainer.v1.sampler.max_off_policy_strategy=drop trainer.v1.sampler.max_off_policy_threshold=1
-    trainer.v1.sampler.custom_sampler.path=pkg://trainer_client.verl.buffer
+    trainer.v1.sampler.custom_sampler.path=pkg://trainer_client.integrations.verl.buffer
     trainer.v1.sampler.custom_sampler.name=CancellingReplayBuffer
     +trainer.v1.sampler.sampler_kwargs.reward_server='${reward_server}'
 
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from verl.trainer.ppo.v1.replay_buffer import ReplayBufferAsync
 
-from trainer_client.client.backoff import Backoff
 from trainer_client.client.errors import RewardServerError
+from trainer_client.client.outages import Backoff
 from trainer_client.settings import NODE, RunSettings
 
 if TYPE_CHECKING:

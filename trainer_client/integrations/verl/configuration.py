@@ -26,9 +26,8 @@ from transformers import AutoTokenizer
 from verl.trainer.ppo.utils import need_critic, need_reference_policy
 from verl.utils.config import omega_conf_to_dataclass, validate_config
 
-from trainer_client.integrations.verl.dead_keys import find_dead
+from trainer_client.integrations.verl.config_keys import find_ignored, find_misfits, find_unknown
 from trainer_client.integrations.verl.findings import ConfigFinding, at
-from trainer_client.integrations.verl.known_keys import find_misfits, find_unknown
 from trainer_client.settings import NODE, RunSettings
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def compose_run(asked: Mapping[str, Any]) -> ComposedConfig:
     """Compose veRL's configuration with what is asked for and check all of it."""
     base = known_tree()
     unknown = list(find_unknown(base, asked))
-    findings = [*unknown, *find_dead(asked)]
+    findings = [*unknown, *find_ignored(asked)]
     wrong = {finding.key for finding in unknown}
     known = {key: value for key, value in asked.items() if key not in wrong}
     overrides = [say(key, value, is_new=not _stands_in(base, key)) for key, value in known.items()]

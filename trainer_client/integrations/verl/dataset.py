@@ -1,6 +1,6 @@
 """veRL's data set of a run: rows that say which task, and get their prompt when they are used.
 
-    data.custom_cls.path=pkg://trainer_client.verl.dataset data.custom_cls.name=TaskDataset
+    data.custom_cls.path=pkg://trainer_client.integrations.verl.dataset data.custom_cls.name=TaskDataset
     data.train_files=train data.val_files=validation data.dataloader_num_workers=0
     +data.reward_server='${reward_server}'
 
@@ -26,7 +26,7 @@ from trainer_client.settings import NODE, RunSettings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trainer_client.prompting import Messages, Prompt
+    from trainer_client.prompting import Messages, TrainerPrompt
 
 TRAINING, VALIDATION = "train", "validation"
 _MODES = ("sync", "colocate_async")
@@ -121,11 +121,11 @@ class TaskDataset(Dataset):
     def _task_of(self, index: int) -> str:
         return self._tasks[index % len(self._tasks)]
 
-    def _from_scratch(self, indices: Sequence[int]) -> list[Prompt]:
+    def _from_scratch(self, indices: Sequence[int]) -> list[TrainerPrompt]:
         return [self._prompts.scratch(self._task_of(index)) for index in indices]
 
-    def _draw(self, indices: Sequence[int]) -> list[Prompt]:
-        drawn: dict[int, Prompt] = {}
+    def _draw(self, indices: Sequence[int]) -> list[TrainerPrompt]:
+        drawn: dict[int, TrainerPrompt] = {}
         step = _present_step()
         for task_id, places in self._shares(indices):
             wish = PromptRequest(task_id, len(places), self._next_seed(len(places)), step)
@@ -148,7 +148,9 @@ class TaskDataset(Dataset):
         return seed
 
 
-def make_row(index: int, task_id: str, prompt: Prompt, *, is_training: bool) -> dict[str, Any]:
+def make_row(
+    index: int, task_id: str, prompt: TrainerPrompt, *, is_training: bool
+) -> dict[str, Any]:
     """Return a row as veRL wants it; `extra_info` goes to the reward manager as it is."""
     parent_id = None if prompt.parent_id is None else str(prompt.parent_id)
     return {

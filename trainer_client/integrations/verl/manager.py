@@ -2,7 +2,7 @@
 
     reward.reward_manager.source=importlib
     reward.reward_manager.name=RewardServerManager
-    reward.reward_manager.module.path=pkg://trainer_client.verl.manager
+    reward.reward_manager.module.path=pkg://trainer_client.integrations.verl.manager
 
 veRL calls `run_single` for each sample as soon as it is generated, in a few Ray actors that are
 asynchronous: hundreds of samples wait in each without a thread. veRL itself has no deadline here;
@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
 from trainer_client.integrations.verl.registration import check_registered
-from trainer_client.integrations.verl.scoring import VerlSample, score
-from trainer_client.measures import measure, parent_of
 from trainer_client.settings import NODE, RunSettings
 
 if TYPE_CHECKING:
@@ -27,6 +25,8 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
     from transformers import PreTrainedTokenizerBase
     from verl import DataProto
+
+    from trainer_client.measures import ScoredSample
 
 
 class RewardServerManager(RewardManagerBase):
@@ -43,7 +43,7 @@ class RewardServerManager(RewardManagerBase):
         self._settings = RunSettings.read(config.get(NODE))
         if self._settings.durations.enabled:
             check_registered(config.trainer.v1.trainer_mode)
-        self._client = self._settings.async_client()
+        self._run = self._settings.run()
 
     async def run_single(self, data: DataProto) -> dict[str, object]:
         """Score one sample; of several sequences of a session the last is its answer.
@@ -51,22 +51,23 @@ class RewardServerManager(RewardManagerBase):
         Raises:
             RewardServerError: there is no reward.
         """
-        sample = self._read(data[-1:][0])
-        answer = await score(self._client, self._settings, sample)
-        info = measure(answer, is_improvement=sample.parent_id is not None)
-        return {"reward_score": answer.reward, "reward_extra_info": info}
+        scored = await self._score(data[-1:][0])
+        return {"reward_score": scored.answer.reward, "reward_extra_info": scored.measures()}
 
-    def _read(self, item: DataProto) -> VerlSample:
+    async def _score(self, item: DataProto) -> ScoredSample:
+        """Score a sample under its prompt's uid and the number of its rollout."""
         fields = item.non_tensor_batch
         extra = fields.get("extra_info") or {}
         responses = item.batch["responses"]
         length = int(item.batch["attention_mask"][-responses.shape[-1] :].sum())
-        return VerlSample(
-            task_id=str(fields["data_source"]),
-            completion=self.tokenizer.decode(responses[:length], skip_special_tokens=True),
-            uid=str(fields["uid"]),
-            session=int(fields["session_id"]),
+        row = {
+            "task_id": str(fields["data_source"]),
+            "parent_id": extra.get("parent_id"),
+            "is_validation": extra.get("is_validation", False),
+        }
+        return await self._run.score(
+            row,
+            self.tokenizer.decode(responses[:length], skip_special_tokens=True),
             step=int(fields["global_steps"]),
-            is_validation=bool(extra.get("is_validation", False)),
-            parent_id=parent_of(extra),
+            name=f"{fields['uid']}/{int(fields['session_id'])}",
         )

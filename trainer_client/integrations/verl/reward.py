@@ -1,6 +1,6 @@
 """veRL's reward function, for trainers of veRL's that take no reward manager.
 
-    reward.custom_reward_function.path=pkg://trainer_client.verl.reward
+    reward.custom_reward_function.path=pkg://trainer_client.integrations.verl.reward
     +reward.custom_reward_function.reward_kwargs.reward_server='${reward_server}'
 
 A function is not told the prompt's uid, the rollout or the step (`manager.py` is), so its samples
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainer_client.measures import measure, parent_of
 from trainer_client.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -34,18 +33,6 @@ async def compute_score(
         RewardServerError: there is no reward; veRL drops the sample.
         ValueError: `reward_server` does not say where the server is.
     """
-    settings = RunSettings.read(reward_server)
-    parent_id = parent_of(extra_info or {})
-    answer = (
-        await settings.run()
-        .shared_async_client()
-        .score(
-            data_source,
-            completion=solution_str,
-            run_id=settings.run_id,
-            parent_id=parent_id,
-            prompt_kind="scratch" if parent_id is None else "improve",
-            wall_seconds=settings.wall_seconds,
-        )
-    )
-    return measure(answer, is_improvement=parent_id is not None)
+    row = {"task_id": data_source, "parent_id": (extra_info or {}).get("parent_id")}
+    scored = await RunSettings.read(reward_server).run().score(row, solution_str)
+    return scored.measures()

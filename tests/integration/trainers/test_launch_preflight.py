@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +11,6 @@ from trainer_client import RewardClient
 from trainer_client.launch.preflight import (
     Check,
     PreflightReport,
-    check_environment,
     check_prompts,
     check_run,
     check_server,
@@ -178,54 +176,3 @@ def test_a_model_that_cannot_be_loaded_is_told_with_its_remedy(
     [found] = check_prompts(PreflightReport(tree(tmp_path), settings(keyed_url), patient), load)
     assert found.state == "problem"
     assert "x/y cannot be loaded; give --model a folder" in found.text
-
-
-PROBE = """
-import json
-found = {{"verl": "{version}", "torch": "2.11", "gpus": {gpus}, "plugin": "{plugin}",
-         "missing": {missing}}}
-print("noise")
-print(json.dumps(found))
-"""
-
-
-def environment(folder: Path, **found: object) -> dict[str, str]:
-    """Return an environment in which the probe finds what is said here."""
-    package = folder / "trainer_client" / "integrations" / "verl"
-    package.mkdir(parents=True)
-    for place in (package.parents[1], package.parent, package):
-        (place / "__init__.py").touch()
-    said = {"version": "0.9.1", "gpus": 8, "plugin": "", "missing": [], **found}
-    (package / "probe.py").write_text(PROBE.format(**said))
-    return {"PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
-
-
-def test_an_environment_with_all_that_is_wanted_passes(tmp_path: Path) -> None:
-    found = lines(check_environment(tree(tmp_path), environment(tmp_path)))
-    assert {check.state for check in found.values()} == {"ok"}
-    assert set(found) == {"veRL", "plug-in", "GPUs"}
-
-
-def test_what_an_environment_lacks_is_told(tmp_path: Path) -> None:
-    given = environment(
-        tmp_path,
-        version="0.10.0",
-        gpus=1,
-        plugin="sync is veRL's own",
-        missing=["transfer_queue", "vllm", "flash_attn"],
-    )
-    found = list(check_environment(tree(tmp_path), given))
-    states = [(check.name, check.state) for check in found]
-    assert states == [
-        ("veRL", "hint"),
-        ("plug-in", "problem"),
-        ("packages", "problem"),
-        ("GPUs", "problem"),
-        ("packages", "problem"),
-    ]
-
-
-def test_an_environment_without_veRL_is_a_problem(tmp_path: Path) -> None:  # noqa: N802
-    [found] = check_environment(tree(tmp_path), {"PYTHONPATH": ":".join(sys.path)})
-    assert found.state == "problem"
-    assert "No module named" in found.text

@@ -1,8 +1,13 @@
-"""How long the server has been away, as seen by all calls of a client together."""
+"""What a client does while the server is away.
+
+`OutageTracker` limits how long the calls of one client wait together. `Backoff` keeps a training
+step from waiting again and again for something that it can do without.
+"""
 
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +17,7 @@ log = logging.getLogger(__name__)
 
 _FORGOTTEN_SECONDS = 180.0
 _FRESH_SECONDS = 5.0
+_PAUSE_SECONDS = 30.0
 
 
 class OutageTracker:
@@ -52,3 +58,30 @@ class OutageTracker:
         """
         if self._error and self.is_too_long(now) and now - self._last < _FRESH_SECONDS:
             raise self._error.about()
+
+
+class Backoff:
+    """Keeps from asking for a while after a failure, and says once that there is an outage."""
+
+    def __init__(self, loss: str, pause_seconds: float = _PAUSE_SECONDS) -> None:
+        self._loss = loss
+        self._pause_seconds = pause_seconds
+        self._again_at = 0.0
+        self._is_out = False
+
+    def may_ask(self) -> bool:
+        """Tell whether it is time to ask, the first time or again."""
+        return not self._is_out or time.monotonic() >= self._again_at
+
+    def failed(self, error: Exception) -> None:
+        """Take note that nothing usable came back."""
+        if not self._is_out:
+            log.warning("%s until the reward server answers again: %r", self._loss, error)
+        self._is_out = True
+        self._again_at = time.monotonic() + self._pause_seconds
+
+    def answered(self) -> None:
+        """Take note of an answer."""
+        if self._is_out:
+            log.warning("the reward server answers again")
+        self._is_out = False

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.relays import Liar, TcpRelay, reply
 from trainer_client import RewardServerError
-from trainer_client.client.backoff import Backoff
+from trainer_client.client.outages import Backoff
 from trainer_client.prompting import PromptRequest, PromptSource
 from trainer_client.settings import RunSettings
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import RunningServer
     from tests.support.relays import Heard
-    from trainer_client.prompting import Messages, Prompt
+    from trainer_client.prompting import Messages, TrainerPrompt
 
 TASK = "spooky-author-identification"
 OTHER = "random-acts-of-pizza"
@@ -91,7 +91,7 @@ def steps(client: httpx.Client, run_id: str) -> dict[int, set[str]]:
     return {step: {score(step, 10 * step + n) for n in range(3)} for step in (1, 2)}
 
 
-def parents(prompts: list[Prompt]) -> set[str]:
+def parents(prompts: list[TrainerPrompt]) -> set[str]:
     return {str(prompt.parent_id) for prompt in prompts if prompt.parent_id is not None}
 
 

@@ -36,7 +36,7 @@ async def test_every_sample_has_the_same_keys(server: RunningServer) -> None:
     assert [one["valid"] for one in found] == [1, 0, 0, 1]
     assert all(isinstance(one["score"], float) for one in found)
     assert found[1]["score"] == -10
-    assert found[0]["duration_seconds"] > 0
+    assert float(found[0]["duration_seconds"]) > 0
 
 
 async def test_the_parent_of_a_sample_is_kept(server: RunningServer) -> None:
