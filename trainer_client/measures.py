@@ -12,7 +12,7 @@ DURATIONS = {"wall": "duration_seconds", "cpu": "cpu_seconds"}
 
 
 def measure(answer: Answer, *, is_improvement: bool) -> dict[str, float | str]:
-    """Return what a trainer keeps of an answer beside the reward: the same keys for every sample.
+    """Return what a trainer keeps of an answer. Every sample has the same keys.
 
     The task's own score is not included: a program without a valid submission has none.
     """

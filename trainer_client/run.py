@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from trainer_client.client.asynchronous import AsyncRewardClient
 from trainer_client.client.blocking import RewardClient
-from trainer_client.client.options import HERE, check_url
+from trainer_client.client.options import DEFAULT_URL, check_url
 from trainer_client.client.submissions import Submission
 from trainer_client.measures import ScoredSample
 
@@ -42,7 +42,7 @@ _END = re.compile(
 
 
 class RunFields(TypedDict, total=False):
-    """What may be said about a run; see `Run`."""
+    """The keyword arguments of a run; see `Run`."""
 
     url: str
     run_id: str
@@ -55,11 +55,11 @@ class RunFields(TypedDict, total=False):
 class Run:
     """A run and its reward server.
 
-    `deadline_seconds` bounds the whole wait for one sample, `outage_seconds` how long the server
-    may be away meanwhile. `wall_seconds` is a lower time limit for programs than their task's.
+    `deadline_seconds` limits the whole wait for one sample, `outage_seconds` how long the server
+    may be unreachable meanwhile. `wall_seconds` is a time limit for programs below their task's.
     """
 
-    url: str = HERE
+    url: str = DEFAULT_URL
     run_id: str = "default"
     wall_seconds: float | None = None
     deadline_seconds: float = 6 * 3600.0
@@ -69,21 +69,21 @@ class Run:
         check_url(self.url)
 
     @classmethod
-    def from_environment(cls, **said: Unpack[RunFields]) -> Self:
-        """Return a run as it is said, and for the rest as `REWARD_SERVER_URL` and `_RUN_ID` say.
+    def from_environment(cls, **fields: Unpack[RunFields]) -> Self:
+        """Return a run; `REWARD_SERVER_URL` and `REWARD_SERVER_RUN_ID` are the defaults.
 
         Raises:
-            ValueError: the address is none.
+            ValueError: the URL is not valid.
         """
         named: RunFields = {}
         if url := os.environ.get(URL):
             named["url"] = url
         if run_id := os.environ.get(RUN_ID):
             named["run_id"] = run_id
-        return replace(cls(**named), **said)
+        return replace(cls(**named), **fields)
 
     def async_client(self) -> AsyncRewardClient:
-        """Return a client for one event loop; a sample that is given up ends its job, too."""
+        """Return a client for one event loop. It cancels the jobs of abandoned samples."""
         return AsyncRewardClient(self.url, os.environ.get(API_KEY), **self._options())
 
     def client(self) -> RewardClient:
@@ -91,14 +91,14 @@ class Run:
         return RewardClient(self.url, os.environ.get(API_KEY), **self._options())
 
     def shared_async_client(self) -> AsyncRewardClient:
-        """Return the client that everything of this run in this event loop uses."""
+        """Return the client of this run that the whole event loop shares."""
         for loop in [loop for loop in _of_loops if loop.is_closed()]:
             del _of_loops[loop]
         clients = _of_loops.setdefault(asyncio.get_running_loop(), {})
         return clients.get(self) or clients.setdefault(self, self.async_client())
 
     def shared_client(self) -> RewardClient:
-        """Return the client that all threads of this process use for this run."""
+        """Return the client of this run that all threads of the process share."""
         return _of_process.get(self) or _of_process.setdefault(self, self.client())
 
     def submission(
@@ -174,7 +174,7 @@ class Run:
 
 
 def text_of(completion: Completion) -> str:
-    """Return what the policy wrote: a text, or its own last message of a conversation."""
+    """Return the text of a completion: the last assistant message of a conversation."""
     if isinstance(completion, str):
         return completion
     texts = [one.get("content") for one in completion if one.get("role") == "assistant"]
@@ -182,7 +182,7 @@ def text_of(completion: Completion) -> str:
 
 
 def without_end(text: str) -> str:
-    """Return a text without the special tokens at its end, where a trainer decodes them, too."""
+    """Return a text without trailing special tokens, which some trainers decode too."""
     return text[:-_END_CHARACTERS] + _END.sub("", text[-_END_CHARACTERS:])
 
 

@@ -1,4 +1,4 @@
-"""What the server answers, as frozen values; a number in them is a number that was earned."""
+"""The server's answers as frozen values. Every number is checked to be finite."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from trainer_client.client.errors import Circumstances, InfrastructureError
+from trainer_client.client.errors import ErrorDetails, InfrastructureError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ class AnswerFailure:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTimings:
-    """Where the seconds went."""
+    """How many seconds each stage took."""
 
     queue: float
     instrument: float
@@ -51,7 +51,7 @@ class InstrumentationInfo:
 
 @dataclass(frozen=True, slots=True)
 class SandboxInfo:
-    """Where the program ran; with `contended` its duration is not its own."""
+    """Where the program ran. If `contended`, other programs influenced its duration."""
 
     kind: str
     image: str
@@ -61,7 +61,7 @@ class SandboxInfo:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reward and how it came about; `raw` is all that the server said, newer keys included."""
+    """A reward and its details. `raw` is the whole response, with unknown keys."""
 
     job_id: str
     solution_id: str
@@ -91,7 +91,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one of many ended: exactly one of `answer` and `error` is there."""
+    """The outcome of one of many submissions: exactly one of `answer` and `error` is set."""
 
     index: int
     answer: Answer | None
@@ -99,10 +99,10 @@ class Result:
 
 
 def read_answer(raw: object) -> Answer:
-    """Return the server's answer as a value.
+    """Parse an answer of the server.
 
     Raises:
-        InfrastructureError: `bad_answer`, when a key is missing or a number is none.
+        InfrastructureError: `bad_answer`, if a key is missing or a number is not finite.
     """
     if not isinstance(raw, dict):
         message = "the answer is not an object"
@@ -115,8 +115,8 @@ def read_answer(raw: object) -> Answer:
 
 
 def bad_answer(message: str, job_id: str | None = None) -> InfrastructureError:
-    """Return the error of an answer that no reward server should give."""
-    return InfrastructureError(message, Circumstances(kind=BAD_ANSWER, job_id=job_id))
+    """Return the error for a malformed response."""
+    return InfrastructureError(message, ErrorDetails(kind=BAD_ANSWER, job_id=job_id))
 
 
 def _build(raw: JsonObject) -> Answer:

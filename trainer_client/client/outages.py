@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_FORGOTTEN_SECONDS = 180.0
+_NEW_OUTAGE_SECONDS = 180.0
 _FRESH_SECONDS = 5.0
 _PAUSE_SECONDS = 30.0
 
 
 class OutageTracker:
-    """A row of failures without a reply between them.
+    """A sequence of failures without a reply between them.
 
-    Without it, calls that take turns on few connections would each be patient anew with a server
-    that is gone.
+    All calls of a client share it. Otherwise calls that take turns on few connections would each
+    wait the full time for a server that is gone.
     """
 
     def __init__(self, most_seconds: float) -> None:
@@ -33,35 +33,35 @@ class OutageTracker:
         self._last = 0.0
         self._error: InfrastructureError | None = None
 
-    def begin_or_go_on(self, now: float, error: InfrastructureError) -> None:
-        """Note a failure; one long after the last is the beginning of another outage."""
-        if self._since is None or now - self._last > _FORGOTTEN_SECONDS:
+    def note_failure(self, now: float, error: InfrastructureError) -> None:
+        """Record a failure. One long after the last begins a new outage."""
+        if self._since is None or now - self._last > _NEW_OUTAGE_SECONDS:
             self._since = now
             log.warning("waiting for the reward server: %s", error)
         self._last, self._error = now, error
 
-    def end(self, now: float) -> None:
-        """Note a reply."""
+    def note_reply(self, now: float) -> None:
+        """Record a reply."""
         if self._since is not None:
             log.warning("the reward server replies after %.0f seconds", now - self._since)
             self._since = None
 
     def is_too_long(self, now: float) -> bool:
-        """Tell whether nobody should be patient any more."""
+        """Tell whether the outage has exceeded its limit."""
         return self._since is not None and now - self._since >= self._most_seconds
 
-    def raise_if_hopeless(self, now: float) -> None:
-        """Spare a try where it has been too long, and somebody has just found so.
+    def raise_if_given_up(self, now: float) -> None:
+        """Fail without a request if the limit has passed and another call has just failed.
 
         Raises:
-            InfrastructureError: what was found.
+            InfrastructureError: the error of that call.
         """
         if self._error and self.is_too_long(now) and now - self._last < _FRESH_SECONDS:
-            raise self._error.about()
+            raise self._error.with_ids()
 
 
 class Backoff:
-    """Keeps from asking for a while after a failure, and says once that there is an outage."""
+    """Suspends requests for a while after a failure, and logs an outage once."""
 
     def __init__(self, loss: str, pause_seconds: float = _PAUSE_SECONDS) -> None:
         self._loss = loss
@@ -70,18 +70,18 @@ class Backoff:
         self._is_out = False
 
     def may_ask(self) -> bool:
-        """Tell whether it is time to ask, the first time or again."""
+        """Tell whether a request may be made now."""
         return not self._is_out or time.monotonic() >= self._again_at
 
     def failed(self, error: Exception) -> None:
-        """Take note that nothing usable came back."""
+        """Record that a request failed."""
         if not self._is_out:
             log.warning("%s until the reward server answers again: %r", self._loss, error)
         self._is_out = True
         self._again_at = time.monotonic() + self._pause_seconds
 
     def answered(self) -> None:
-        """Take note of an answer."""
+        """Record that a request succeeded."""
         if self._is_out:
             log.warning("the reward server answers again")
         self._is_out = False

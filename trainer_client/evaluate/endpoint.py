@@ -50,7 +50,7 @@ class Sampling:
     max_tokens: int
 
 
-class _Again(Exception):  # noqa: N818 - no error: a reason to ask again
+class _RetryError(Exception):
     """The same request may do better, after so many seconds at least."""
 
     def __init__(self, reason: str, seconds: float = 0.0) -> None:
@@ -73,7 +73,7 @@ class ModelEndpoint:
         self._sampling = sampling
         self._api_key = api_key
         self._deadline_seconds = deadline_seconds
-        self._patience = max(16, 2 * concurrency)
+        self._most_lost = max(16, 2 * concurrency)
         self._lost_in_a_row = 0
         headers = {"Accept-Encoding": "identity"}
         if api_key:
@@ -97,7 +97,7 @@ class ModelEndpoint:
     ) -> None:
         await self._http.aclose()
 
-    async def draw(self, messages: Sequence[object], seed: int) -> GeneratedSample:
+    async def generate(self, messages: Sequence[object], seed: int) -> GeneratedSample:
         """Draw one sample.
 
         Raises:
@@ -107,18 +107,18 @@ class ModelEndpoint:
         body = self._body(messages, seed)
         try:
             async with asyncio.timeout(self._deadline_seconds) as deadline:
-                drawn = await self._repeat(body, deadline.when() or math.inf)
+                generated = await self._repeat(body, deadline.when() or math.inf)
         except TimeoutError:
             message = f"no completion in {self._deadline_seconds:g} seconds"
             raise self._lost(message) from None
-        except _Again as last:
+        except _RetryError as last:
             raise self._lost(str(last)) from None
         self._lost_in_a_row = 0
-        return drawn
+        return generated
 
     def _lost(self, reason: str) -> Exception:
         self._lost_in_a_row += 1
-        if self._lost_in_a_row < self._patience:
+        if self._lost_in_a_row < self._most_lost:
             return NotGeneratedError(reason)
         message = f"the endpoint lost {self._lost_in_a_row} samples in a row, the last: {reason}"
         return EndpointRefusedError(message)
@@ -141,7 +141,7 @@ class ModelEndpoint:
         for attempt in range(_ATTEMPTS - 1):
             try:
                 return await self._ask(body)
-            except _Again as error:
+            except _RetryError as error:
                 most = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2**attempt)
                 pause = error.seconds + random.uniform(0, most)  # noqa: S311 - no secret
                 if clock() + pause >= deadline:
@@ -154,7 +154,7 @@ class ModelEndpoint:
             status, headers, content = await self._send(body)
         except httpx.TransportError as error:
             reason = f"the endpoint does not answer: {str(error) or type(error).__name__}"
-            raise _Again(reason) from error
+            raise _RetryError(reason) from error
         if status == 200:
             return _read(content)
         reason = self._describe(status, content)
@@ -162,7 +162,7 @@ class ModelEndpoint:
             hint = " (does its address end in /v1, and is that the model's name?)"
             raise EndpointRefusedError(reason + (hint if status == 404 else ""))
         if status in (408, 409, 425, 429) or status >= 500:
-            raise _Again(reason, retry_after_seconds(headers.get("retry-after", "").strip()))
+            raise _RetryError(reason, retry_after_seconds(headers.get("retry-after", "").strip()))
         raise self._lost(reason)
 
     async def _send(self, body: bytes) -> tuple[int, httpx.Headers, bytes]:
@@ -175,7 +175,7 @@ class ModelEndpoint:
                 content += chunk
                 if len(content) > _MOST_BYTES:
                     reason = f"the endpoint answered with more than {_MOST_BYTES} bytes"
-                    raise _Again(reason)
+                    raise _RetryError(reason)
             return response.status_code, response.headers, bytes(content)
 
     def _describe(self, status: int, content: bytes) -> str:
@@ -193,11 +193,11 @@ def _read(content: bytes) -> GeneratedSample:
         text, finish = choice["message"].get("content"), choice.get("finish_reason")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         reason = "the endpoint's answer is not a chat completion"
-        raise _Again(reason) from None
+        raise _RetryError(reason) from None
     is_silent = text is None and isinstance(finish, str)
     if not isinstance(text, str) and not is_silent:
         reason = "the endpoint's answer has no text"
-        raise _Again(reason)
+        raise _RetryError(reason)
     usage = answer.get("usage")
     return GeneratedSample(
         completion=text or "",

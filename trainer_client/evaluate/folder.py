@@ -1,4 +1,4 @@
-"""The folder of an evaluation: held by one process at a time, for one plan, on one set of data."""
+"""The folder of an evaluation: one process, one plan, one version of the data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EvaluationRun:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Keep a folder from all other evaluations, until the end of this process at the latest.
 
     Raises:
@@ -94,7 +94,7 @@ def write_run(folder: Path, run: EvaluationRun) -> None:
     draft.rename(folder / RUN)
 
 
-def settle(plan: EvaluationPlan, earlier: EvaluationRun | None) -> EvaluationPlan:
+def resolve_run_id(plan: EvaluationPlan, earlier: EvaluationRun | None) -> EvaluationPlan:
     """Return the plan with the name of its run, which a new one gets by lot.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The command line, read into a plan and its means."""
+"""The command line, read into a plan and its options."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import httpx
 
-from trainer_client.client.options import HERE, check_url
-from trainer_client.evaluate.plan import EvaluationPlan, Means, UsageError
+from trainer_client.client.options import DEFAULT_URL, check_url
+from trainer_client.evaluate.plan import EvaluationOptions, EvaluationPlan, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-def read_options(words: Sequence[str]) -> tuple[EvaluationPlan, Means]:
+def read_options(words: Sequence[str]) -> tuple[EvaluationPlan, EvaluationOptions]:
     """Return what is to be evaluated, and how.
 
     Raises:
@@ -44,7 +44,7 @@ def read_options(words: Sequence[str]) -> tuple[EvaluationPlan, Means]:
     if given.json is not None and not given.json.absolute().parent.is_dir():
         message = f"--json: there is no folder {given.json.parent}"
         raise UsageError(message)
-    return _plan(given), _means(given)
+    return _plan(given), _evaluation_options(given)
 
 
 def _plan(given: argparse.Namespace) -> EvaluationPlan:
@@ -66,8 +66,8 @@ def _plan(given: argparse.Namespace) -> EvaluationPlan:
     )
 
 
-def _means(given: argparse.Namespace) -> Means:
-    return Means(
+def _evaluation_options(given: argparse.Namespace) -> EvaluationOptions:
+    return EvaluationOptions(
         server=given.server,
         endpoint=given.endpoint,
         out=given.out,
@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_where(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--server", type=_address, default=HERE, help="the reward server (%(default)s)")
+    add("--server", type=_address, default=DEFAULT_URL, help="the reward server (%(default)s)")
     add("--endpoint", type=_address, required=True, help="the model's address, with its /v1")
     add("--out", type=Path, required=True, help="the folder of the record; the same goes on")
     add("--json", type=Path, help="write the report's JSON to this file, too")

@@ -1,4 +1,4 @@
-"""What is evaluated, and by which means."""
+"""What is evaluated, and by which options."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class EvaluationPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class EvaluationOptions:
     """Where the servers are and how they are used; the figures do not depend on it.
 
     `deadline_seconds` is for all tries to draw one sample, `score_seconds` for its reward.

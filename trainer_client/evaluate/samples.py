@@ -61,12 +61,12 @@ class SampleRecord:
 
     @classmethod
     def of(
-        cls, slot: SampleSlot, drawn: GeneratedSample, answer: Answer, parent_id: str | None
+        cls, slot: SampleSlot, generated: GeneratedSample, answer: Answer, parent_id: str | None
     ) -> Self:
         """Return what a completion and its answer make."""
         return cls(
             **asdict(slot),
-            **asdict(drawn),
+            **asdict(generated),
             reward=answer.reward,
             score=answer.score,
             valid=answer.valid,
@@ -80,7 +80,7 @@ class SampleRecord:
         )
 
 
-class Ledger:
+class SampleJournal:
     """All that is known of an evaluation's samples; whatever is noted is on disk.
 
     `skipped` has the solutions that could not be improved on, with the reason.
@@ -91,30 +91,30 @@ class Ledger:
     def __init__(self, folder: Path, *, keeps_text: bool) -> None:
         self.samples: dict[SampleSlot, SampleRecord] = {}
         self.skipped: dict[SampleSlot, str] = {}
-        self.drawn: dict[SampleSlot, GeneratedSample] = {}
+        self.generated: dict[SampleSlot, GeneratedSample] = {}
         self._keeps_text = keeps_text
         self._sample_lines = _Lines(folder / SAMPLES)
-        self._drawn_lines = _Lines(folder / DRAWN)
-        self._sample_lines.read(self._take_in)
-        self._drawn_lines.read(self._take_in_drawn)
+        self._generated_lines = _Lines(folder / DRAWN)
+        self._sample_lines.read(self._read_sample)
+        self._generated_lines.read(self._read_generated)
 
     def is_finished(self, slot: SampleSlot) -> bool:
         """Tell whether there is nothing left to do about a sample."""
         return slot in self.samples or slot in self.skipped
 
-    def note_drawn(self, slot: SampleSlot, drawn: GeneratedSample) -> None:
+    def add_generated(self, slot: SampleSlot, generated: GeneratedSample) -> None:
         """Keep what a model wrote until it is scored."""
-        self._drawn_lines.add(asdict(slot) | asdict(drawn))
-        self.drawn[slot] = drawn
+        self._generated_lines.add(asdict(slot) | asdict(generated))
+        self.generated[slot] = generated
 
-    def note(self, slot: SampleSlot, sample: SampleRecord) -> None:
+    def add(self, slot: SampleSlot, sample: SampleRecord) -> None:
         """Keep a finished sample."""
         kept = sample if self._keeps_text else replace(sample, completion=None)
         self._sample_lines.add(asdict(kept))
         self.samples[slot] = kept
-        self.drawn.pop(slot, None)
+        self.generated.pop(slot, None)
 
-    def note_skipped(self, slot: SampleSlot, reason: str) -> None:
+    def add_skipped(self, slot: SampleSlot, reason: str) -> None:
         """Keep that a solution cannot be improved on."""
         self._sample_lines.add(asdict(slot) | {"skipped": reason})
         self.skipped[slot] = reason
@@ -122,21 +122,21 @@ class Ledger:
     def close(self) -> None:
         """Close the files; completions that all have been scored are not kept twice."""
         self._sample_lines.close()
-        self._drawn_lines.close()
-        if not self.drawn:
-            self._drawn_lines.path.unlink(missing_ok=True)
+        self._generated_lines.close()
+        if not self.generated:
+            self._generated_lines.path.unlink(missing_ok=True)
 
-    def _take_in(self, line: dict[str, Any]) -> None:
+    def _read_sample(self, line: dict[str, Any]) -> None:
         slot = _slot(line)
         if "skipped" in line:
             self.skipped[slot] = line["skipped"]
         else:
             self.samples[slot] = SampleRecord(**_fields(line, SampleRecord))
 
-    def _take_in_drawn(self, line: dict[str, Any]) -> None:
+    def _read_generated(self, line: dict[str, Any]) -> None:
         slot = _slot(line)
         if not self.is_finished(slot):
-            self.drawn[slot] = GeneratedSample(**_fields(line, GeneratedSample))
+            self.generated[slot] = GeneratedSample(**_fields(line, GeneratedSample))
 
 
 class _Lines:

@@ -111,9 +111,9 @@ def estimates(by_seed: Iterable[Numbers]) -> Mapping[str, Estimate | None]:
 
 def rank(ours: float, others: Iterable[Published], *, higher_is_better: bool) -> Rank:
     """Return our place among the paper's figures, those with none left out."""
-    means = [one.mean for one in others if one.mean is not None]
-    ahead = [mean for mean in means if (mean > ours if higher_is_better else mean < ours)]
-    return Rank(len(ahead) + 1, len(means) + 1)
+    options = [one.mean for one in others if one.mean is not None]
+    ahead = [mean for mean in options if (mean > ours if higher_is_better else mean < ours)]
+    return Rank(len(ahead) + 1, len(options) + 1)
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -29,7 +29,7 @@ _LOOK: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table before it is drawn; `marked` is the row that is ours."""
+    """A table before it is generated; `marked` is the row that is ours."""
 
     title: str
     columns: tuple[str, ...]

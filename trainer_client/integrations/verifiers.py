@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import verifiers.v1 as vf
 
-from trainer_client.prompting import endless
+from trainer_client.prompting import endless_prompts
 from trainer_client.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class RewardServerTaskset(vf.Taskset[RewardServerTask, RewardServerConfig]):
     def load(self) -> Iterator[RewardServerTask]:
         """Yield prompts without end, each asked for when it is wanted."""
         settings = self.config.task.reward_server or RunSettings.read(None)
-        for task_id, prompt in endless(settings, self.config.prompt_characters):
+        for task_id, prompt in endless_prompts(settings, self.config.prompt_characters):
             texts = {"prompt": prompt.text("user"), "system_prompt": prompt.text("system")}
             parent_id = prompt.parent_id and str(prompt.parent_id)
             data = RewardServerData(name=task_id, task_id=task_id, parent_id=parent_id, **texts)

@@ -18,10 +18,10 @@ _GOOD = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One way to train: the terms of the policy's updates, and whether programs are marked."""
+    """One way to train: the config of the policy's updates, and whether programs are marked."""
 
     name: str
-    terms: dict[str, float | bool] = field(default_factory=dict)
+    config: dict[str, float | bool] = field(default_factory=dict)
     instrument: str = "static"
 
 
@@ -57,7 +57,7 @@ class Experiment:
 def _course_of_time(with_it: Sequence[Record], _: Sequence[Record]) -> str:
     count = len(with_it)
     series = [one.series("mean_duration") for one in with_it]
-    first, last = (sum(one[place] for one in series) / count for place in (0, -1))
+    first, last = (sum(one[position] for one in series) / count for position in (0, -1))
     moved = "rises, where theirs still fell" if last > first else "falls, as theirs did"
     return f"With the weights time {moved}: from {first:.1f} s in the first step to {last:.1f} s."
 
@@ -159,6 +159,6 @@ EXPERIMENTS = (
 )
 
 
-def terms_of(arm: Arm, **changes: float | bool) -> LabConfig:
-    """Return the terms of an arm; all arms have the same budget."""
-    return LabConfig(**{**changes, **arm.terms})  # type: ignore[arg-type]
+def config_of(arm: Arm, **changes: float | bool) -> LabConfig:
+    """Return the config of an arm; all arms have the same budget."""
+    return LabConfig(**{**changes, **arm.config})  # type: ignore[arg-type]

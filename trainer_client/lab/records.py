@@ -103,8 +103,8 @@ def _mean(numbers: Sequence[float]) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-class Book:
-    """All runs made with the same budget and terms, in a file."""
+class RunRecords:
+    """All runs made with the same budget and config, in a file."""
 
     def __init__(self, file: Path, budget: dict[str, int], arms: dict[str, Any]) -> None:
         self._file = file
@@ -137,7 +137,7 @@ class Book:
     def _read(self) -> None:
         content = json.loads(self._file.read_text())
         if any(content.get(name) != value for name, value in self.head.items()):
-            message = f"{self._file} has runs with another budget or other terms; move it away"
+            message = f"{self._file} has runs with another budget or other config; move it away"
             raise ValueError(message)
         self.about = {
             name: value for name, value in content.items() if name not in {"runs", *self.head}

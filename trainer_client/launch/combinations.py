@@ -1,7 +1,7 @@
-"""Which values cannot stand beside each other in a run with a reward server.
+"""Checks for values that do not fit together in a run with a reward server.
 
-Each check is a generator over the resolved configuration. veRL starts with any of these, and
-fails late, or trains something else than what was meant.
+Each check is a generator over the resolved configuration. veRL accepts all of these values, and
+then fails late or trains something else than intended.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _PLUGIN = "trainer_client.integrations.verl.plugin"
 def check_combinations(
     tree: Tree, environment: Mapping[str, str] | None = None
 ) -> list[ConfigFinding]:
-    """Return all that is wrong or worth knowing about a configuration as a whole."""
+    """Return all findings about a configuration as a whole."""
     given = os.environ if environment is None else environment
     findings: list[ConfigFinding] = []
     for check in _CHECKS:
-        with contextlib.suppress(TypeError):  # a value of the wrong kind has been reported by then
+        with contextlib.suppress(TypeError):  # another check has reported a value of the wrong type
             findings += check(tree)
     return [*findings, *_check_loggers(tree, given), *_check_cluster(tree, given)]
 

@@ -74,7 +74,8 @@ def _submissions(run_id: str) -> Iterable[Submission]:
 def client(url: str, run_id: str) -> Rewards:
     with RewardClient(url) as server:
         results = {one.index: one.answer for one in server.score_many(_submissions(run_id))}
-    return [results[index].reward for index in range(len(COMPLETIONS))]
+    answers = [results[index] for index in range(len(COMPLETIONS))]
+    return [answer.reward for answer in answers if answer is not None]
 
 
 def async_client(url: str, run_id: str) -> Rewards:
@@ -98,12 +99,14 @@ def openrlhf(url: str, run_id: str) -> Rewards:
 
 
 def trl(url: str, run_id: str) -> Rewards:
-    return make_reward(Run(url, run_id))([], COMPLETIONS, task_id=[TASK] * len(COMPLETIONS))
+    rewards = make_reward(Run(url, run_id))([], COMPLETIONS, task_id=[TASK] * len(COMPLETIONS))
+    return [reward for reward in rewards if reward is not None]
 
 
 def trl_async(url: str, run_id: str) -> Rewards:
     function = make_async_reward(Run(url, run_id))
-    return asyncio.run(function([], COMPLETIONS, task_id=[TASK] * len(COMPLETIONS)))
+    rewards = asyncio.run(function([], COMPLETIONS, task_id=[TASK] * len(COMPLETIONS)))
+    return [reward for reward in rewards if reward is not None]
 
 
 def verl(url: str, run_id: str) -> Rewards:

@@ -88,7 +88,7 @@ def test_one_clause_catches_lost_samples_and_no_mistakes_of_ours() -> None:
 
 
 def test_errors_travel_between_processes() -> None:
-    known = errors.Circumstances(503, "worker_lost", retryable=True, job_id="j")
+    known = errors.ErrorDetails(503, "worker_lost", retryable=True, job_id="j")
     error = pickle.loads(pickle.dumps(errors.InfrastructureError("gone", known)))  # noqa: S301
     assert isinstance(error, errors.InfrastructureError)
     assert (str(error), error.status, error.kind) == ("gone", 503, "worker_lost")

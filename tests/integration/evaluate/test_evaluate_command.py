@@ -108,12 +108,12 @@ def asked_again(command: EvaluateCommand, model: Model) -> None:
 def test_what_is_interrupted_goes_on_and_nothing_is_scored_twice(
     command: EvaluateCommand, client: httpx.Client, number: signal.Signals
 ) -> None:
-    drawn: list[str] = []
+    generated: list[str] = []
 
     def never_the_same(slot: SampleSlot) -> str:
         del slot
-        drawn.append("")
-        return block(f"import time\ntime.sleep(0.3)\n{COPY}print({len(drawn)})\n")
+        generated.append("")
+        return block(f"import time\ntime.sleep(0.3)\n{COPY}print({len(generated)})\n")
 
     command.endpoint.behave = Model(never_the_same)
     words = ("--samples", "4", "--seeds", "2", "--concurrency", "4", "--run-id", f"r{number}")

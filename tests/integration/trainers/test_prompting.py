@@ -11,7 +11,6 @@ import pytest
 
 from tests.support.relays import Liar, TcpRelay, reply
 from trainer_client import RewardServerError
-from trainer_client.client.outages import Backoff
 from trainer_client.prompting import PromptRequest, PromptSource
 from trainer_client.settings import RunSettings
 
@@ -99,14 +98,14 @@ def test_half_of_the_prompts_improve_on_the_step_before(
     server: RunningServer, run_id: str, steps: dict[int, set[str]]
 ) -> None:
     source = begun(settings(server.url, run_id))
-    ratio = source.yardstick.ratio
+    ratio = source.budget_ratio.ratio
     second, third = (source.draw(PromptRequest(TASK, 64, seed=5, step=step)) for step in (2, 3))
     assert (parents(second), parents(third)) == (steps[1], steps[2])
     kinds = [prompt.kind for prompt in second]
     assert 16 < kinds.count("improve") < 48
     assert kinds.count("scratch") + kinds.count("improve") == 64
     assert {p.parent_id for p in second if p.kind == "scratch"} == {None}
-    source.yardstick.ratio = ratio
+    source.budget_ratio.ratio = ratio
     assert source.draw(PromptRequest(TASK, 64, seed=5, step=2)) == second
     assert source.draw(PromptRequest(TASK, 64, seed=9, step=2)) != second
     assert parents(source.draw(PromptRequest(TASK, 8, seed=5, step=1))) == set()
@@ -141,11 +140,11 @@ def test_what_is_too_long_is_asked_for_again_and_still_improves(
 ) -> None:
     with_budget = settings(server.url, run_id, improve_fraction=1)
     source = begun(with_budget, dense_code, 800)
-    loose = source.yardstick.ratio
+    loose = source.budget_ratio.ratio
     drawn = source.draw(PromptRequest(TASK, 32, seed=1, step=3))
     assert parents(drawn) <= steps[2]
     assert sum(prompt.kind == "improve" for prompt in drawn) > 16
-    assert source.yardstick.ratio < loose
+    assert source.budget_ratio.ratio < loose
 
 
 def test_the_prompt_from_scratch_uses_the_room_there_is(server: RunningServer) -> None:
@@ -207,7 +206,7 @@ def test_nonsense_is_answered_from_scratch_and_not_asked_for_again_at_once(
     assert drawn == [[source.scratch(TASK)]] * 50
     assert source.fallbacks == 50
     assert asked <= 2  # no connection is tried twice in so short a time, but for a lost one
-    said = [one for one in caplog.records if one.name == Backoff.__module__]
+    said = [one for one in caplog.messages if "answers again" in one]
     assert len(said) == 1
 
 
@@ -237,10 +236,10 @@ def test_a_server_that_comes_back_is_asked_again(
     assert lost == [source.scratch(TASK)] * 3
     assert source.draw(PromptRequest(TASK, 1, seed=0, step=3), seconds=1) == [source.scratch(TASK)]
     source._settings, source._client = settings(server.url, run_id, improve_fraction=1), None
-    source._patience._again_at = 0.0
+    source._backoff._again_at = 0.0
     assert parents(source.draw(PromptRequest(TASK, 3, seed=0, step=3))) <= steps[2]
     assert source.fallbacks == 4
-    said = [one.message for one in caplog.records if one.name == Backoff.__module__]
+    said = [one for one in caplog.messages if "answers again" in one]
     assert len(said) == 2
     assert "answers again" in said[1]
 
@@ -296,9 +295,9 @@ def test_a_source_travels_between_processes(
 ) -> None:
     del steps
     source = begun(settings(server.url, run_id))
-    wish = PromptRequest(TASK, 8, seed=3, step=3)
-    ratio = source.yardstick.ratio
-    before = source.draw(wish)
-    source.yardstick.ratio = ratio
+    request = PromptRequest(TASK, 8, seed=3, step=3)
+    ratio = source.budget_ratio.ratio
+    before = source.draw(request)
+    source.budget_ratio.ratio = ratio
     other = pickle.loads(pickle.dumps(source))  # noqa: S301
-    assert other.draw(wish) == before
+    assert other.draw(request) == before

@@ -48,9 +48,9 @@ class Canned(SyncReward):
             for reward, seconds in zip(REWARDS, SECONDS, strict=True)
         ]
 
-    def __call__(self, *_: object, **columns: Any) -> list[float | None]:  # type: ignore[override]
+    def __call__(self, *_: object, **columns: Any) -> list[float | None]:
         self.answers = tuple(self._canned[: len(columns["completions"])])
-        return [one and one.reward for one in self.answers]
+        return [None if one is None else one.reward for one in self.answers]
 
 
 def train(kind: type[GRPOTrainer], models: Path, answer: Answer, **more: Any) -> Any:

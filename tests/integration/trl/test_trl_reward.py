@@ -76,7 +76,8 @@ def program_of(text: str) -> str:
 
 def stored(asked: httpx.Client, run_id: str) -> list[dict[str, Any]]:
     page = asked.get("/v1/solutions", params={"run_id": run_id, "limit": 100}).json()
-    return page["solutions"]
+    solutions: list[dict[str, Any]] = page["solutions"]
+    return solutions
 
 
 @pytest.mark.parametrize("make", KINDS)
@@ -167,7 +168,8 @@ def test_one_function_may_score_several_batches_at_once(make: Any, arena: Runnin
     batches = [[NO_CODE, nap(0.2 + 0.1 * number)] for number in range(4)]
     with ThreadPoolExecutor(len(batches)) as threads:
         found = list(threads.map(lambda texts: call(function, texts), batches))
-    assert all(failed == -10 and valid > -9 for failed, valid in found)
+    assert all(failed == -10 for failed, _ in found)
+    assert all(valid is not None and valid > -9 for _, valid in found)
 
 
 def test_what_was_measured_is_logged_for_each_sample(arena: RunningServer) -> None:
@@ -189,7 +191,9 @@ def test_parents_and_validation_are_told_to_the_store(
     (parent,) = function.answers
     assert parent is not None
     call(function, [nap(0.2), NO_CODE], parent_id=[parent.solution_id, None])
-    child = asked.get(f"/v1/solutions/{function.answers[0].solution_id}").json()
+    improved, _ = function.answers
+    assert improved is not None
+    child = asked.get(f"/v1/solutions/{improved.solution_id}").json()
     assert (child["parent_id"], child["prompt_kind"]) == (parent.solution_id, "improve")
     call(function, [NO_CODE], is_validation=[True])
     assert len(stored(asked, "family")) == 3

@@ -35,7 +35,8 @@ EVALUATION = {"eval_strategy": "steps", "eval_steps": 2, "num_generations_eval":
 def stored(asked: httpx.Client, run_id: str) -> list[dict[str, Any]]:
     page = asked.get("/v1/solutions", params={"run_id": run_id, "limit": 100}).json()
     assert page["next_cursor"] is None
-    return page["solutions"]
+    solutions: list[dict[str, Any]] = page["solutions"]
+    return solutions
 
 
 def check_learned(trainer: Any, before: dict[str, torch.Tensor]) -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from trainer_client.prompting import PromptRequest, TrainerPrompt
+
 Untyped = Any  # as is all of veRL
 MOST = 700
 BATCH = 16
@@ -179,19 +181,25 @@ def test_rows_go_round_the_tasks_with_one_request_for_each(
 ) -> None:
     root = config(served.url, run_id, tasks=[TASK, OTHER])
     dataset = made(root, tokenizer)
-    wishes = []
+    requests: list[PromptRequest] = []
     draw = dataset._prompts.draw
-    dataset._prompts.draw = lambda wish: (wishes.append(wish), draw(wish))[1]
+
+    def record(request: PromptRequest) -> list[TrainerPrompt]:
+        requests.append(request)
+        prompts: list[TrainerPrompt] = draw(request)
+        return prompts
+
+    dataset._prompts.draw = record
     rows = dataset.__getitems__(list(range(20)))
     assert [row["data_source"] for row in rows] == [TASK, OTHER] * 10
-    assert [(wish.task_id, wish.count, wish.step) for wish in wishes] == [
+    assert [(request.task_id, request.count, request.step) for request in requests] == [
         (TASK, 10, 3),
         (OTHER, 10, 3),
     ]
     assert {row["extra_info"]["task_id"] for row in rows} == {TASK, OTHER}
     assert all(row["extra_info"]["prompt_kind"] == "scratch" for row in rows[1::2])
     assert dataset[7]["data_source"] == OTHER
-    assert len({wish.seed for wish in wishes}) == len(wishes) == 3
+    assert len({request.seed for request in requests}) == len(requests) == 3
 
 
 def test_the_number_of_requests_is_bounded(

@@ -6,16 +6,18 @@ import importlib.util
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from verl.utils.config import omega_conf_to_dataclass
 
 from trainer_client.integrations.verl import configuration
 from trainer_client.integrations.verl.config_keys import IGNORED_KEYS
 from trainer_client.integrations.verl.configuration import (
     compose_run,
+    format_override,
     read_overrides,
     read_preset,
-    say,
 )
 from trainer_client.integrations.verl.findings import at, flatten
 from trainer_client.launch import presets, table3
@@ -24,7 +26,10 @@ from trainer_client.launch.preflight import check_environment
 from trainer_client.launch.presets import LaunchOptions
 
 TASK = "spooky-author-identification"
-SOURCES = Path(importlib.util.find_spec("verl").origin).parent
+VERL = importlib.util.find_spec("verl")
+assert VERL is not None
+assert VERL.origin is not None
+SOURCES = Path(VERL.origin).parent
 # What is not part of the V1 trainer, or only declares keys.
 ELSEWHERE = re.compile(
     r"/(config|experimental/(separation|fully_async_policy|one_step_off_policy))/"
@@ -32,8 +37,8 @@ ELSEWHERE = re.compile(
 )
 
 
-def errors(*overrides: str, **wishes: object) -> list[str]:
-    composed = compose(LaunchOptions(tasks=(TASK,), overrides=overrides, **wishes))
+def errors(*overrides: str, **options: Any) -> list[str]:
+    composed = compose(LaunchOptions(tasks=(TASK,), overrides=overrides, **options))
     return [str(one) for one in composed.findings if one.severity == "error"]
 
 
@@ -138,27 +143,29 @@ def test_fields_of_dataclasses_and_open_nodes_are_known() -> None:
     assert errors(*words) == []
 
 
-def test_dead_keys_exist_and_nothing_reads_them() -> None:
+def test_ignored_keys_exist_and_nothing_reads_them() -> None:
     base = flatten(configuration.known_tree())
     files = [file for file in SOURCES.rglob("*.py") if not ELSEWHERE.search(str(file))]
     texts = "\n".join(file.read_text() for file in files)
-    names = ("grad_clip", "over_sample_rate", "forward_micro_batch_size", "multi_stage_wake_up")
-    names += ("nccl_timeout", "use_pf_ppo", "esi_redundant_time", "num_repeat_rollouts")
-    names += ("forward_max_token_len_per_gpu", "freeze_vision_tower", "warmup_style")
+    names = [
+        *("grad_clip", "over_sample_rate", "forward_micro_batch_size", "multi_stage_wake_up"),
+        *("nccl_timeout", "use_pf_ppo", "esi_redundant_time", "num_repeat_rollouts"),
+        *("forward_max_token_len_per_gpu", "freeze_vision_tower", "warmup_style"),
+    ]
     for name in names:
         assert not re.search(rf"\b{name}\b", texts), name
-    for dead in IGNORED_KEYS:
-        assert any(dead.covers(key) for key in base), dead.key
+    for ignored in IGNORED_KEYS:
+        assert any(ignored.covers(key) for key in base), ignored.key
 
 
 def test_the_critic_reads_its_sizes_below_fsdp_alone() -> None:
-    asked = flatten(read_preset(presets.find("a100x8")))
-    asked = {key: one for key, one in asked.items() if not key.startswith("critic.fsdp")}
-    words = [say(key, one, is_new=True) for key, one in asked.items()]
+    requested = flatten(read_preset(presets.find("a100x8")))
+    requested = {key: one for key, one in requested.items() if not key.startswith("critic.fsdp")}
+    words = [format_override(key, one, is_new=True) for key, one in requested.items()]
     words = [f"+{word}" for word in words]
     config = configuration._compose(words)
     config.critic.model = None
-    critic = configuration.omega_conf_to_dataclass(config.critic)
+    critic = omega_conf_to_dataclass(config.critic)
     assert critic.ppo_micro_batch_size_per_gpu == 1
     assert critic.engine.use_dynamic_bsz is True
     assert critic.engine.micro_batch_size_per_gpu is None
@@ -166,13 +173,13 @@ def test_the_critic_reads_its_sizes_below_fsdp_alone() -> None:
 
 @pytest.mark.parametrize("text", ["it's", 'say "x"', "a\\", "\\'", "true", "1e-5", "a=b, c", ""])
 def test_any_text_reaches_veRL_as_it_is(text: str) -> None:  # noqa: N802
-    config = configuration._compose([say("trainer.project_name", text, is_new=False)])
+    config = configuration._compose([format_override("trainer.project_name", text, is_new=False)])
     assert config.trainer.project_name == text
 
 
 def test_nested_values_reach_veRL_as_they_are() -> None:  # noqa: N802
     value = {"a": [1, 2.5, None, True, "x y"], "b": {}}
-    config = configuration._compose([say("reward_server", value, is_new=True)])
+    config = configuration._compose([format_override("reward_server", value, is_new=True)])
     assert configuration._plain(config.reward_server, resolve=True) == value
 
 
@@ -191,14 +198,14 @@ def test_a_key_that_stands_twice_in_a_preset_is_an_error(tmp_path: Path) -> None
 
 
 def test_table_3_is_compared_key_by_key() -> None:
-    asked = flatten(read_preset(presets.find("a100x8")))
+    requested = flatten(read_preset(presets.find("a100x8")))
     server = {"reward_server.url": "http://a", "reward_server.tasks": [TASK]}
-    composed = compose_run({**asked, **server, "reward_server.run_id": "r"})
+    composed = compose_run({**requested, **server, "reward_server.run_id": "r"})
     assert composed.findings == ()
     missing = object()
     for row in table3.TABLE3:
         assert all(at(composed.tree, key, missing) is not missing for key in row.keys)
-        assert set(row.keys) <= set(asked), f"the preset leaves {row.name} to veRL"
+        assert set(row.keys) <= set(requested), f"the preset leaves {row.name} to veRL"
 
 
 def test_a_missing_task_is_told(capsys: pytest.CaptureFixture[str]) -> None:

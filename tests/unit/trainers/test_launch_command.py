@@ -18,7 +18,7 @@ from trainer_client.integrations.verl.config_keys import (
 )
 from trainer_client.integrations.verl.findings import at, flatten
 from trainer_client.launch import presets, table3
-from trainer_client.launch.__main__ import main, read_wishes
+from trainer_client.launch.__main__ import main, read_options
 from trainer_client.launch.combinations import check_combinations
 from trainer_client.launch.command import make_command
 from trainer_client.launch.presets import LaunchOptions, layer, merge
@@ -26,9 +26,9 @@ from trainer_client.launch.presets import LaunchOptions, layer, merge
 A100: dict[str, Any] = yaml.safe_load(presets.find("a100x8").read_text())
 
 
-def whole(**wishes: Any) -> dict[str, Any]:  # noqa: ANN401 - any option
+def whole(**options: Any) -> dict[str, Any]:  # noqa: ANN401 - any option
     """Return the first preset as veRL would compose it, as far as the checks look."""
-    tree = merge(A100, layer(LaunchOptions(tasks=("a-task",), **wishes), A100))
+    tree = merge(A100, layer(LaunchOptions(tasks=("a-task",), **options), A100))
     defaults: dict[str, Any] = {"trainer": {"use_v1": True, "device": "cuda"}, "data": {}}
     tree = merge(defaults, tree)
     tree["actor_rollout_ref"]["rollout"] |= {"prompt_length": 1024, "response_length": 1024}
@@ -38,8 +38,8 @@ def whole(**wishes: Any) -> dict[str, Any]:  # noqa: ANN401 - any option
     return tree
 
 
-def changed(key: str, value: object, **wishes: Any) -> list[str]:  # noqa: ANN401 - any option
-    tree = copy.deepcopy(whole(**wishes))
+def changed(key: str, value: object, **options: Any) -> list[str]:  # noqa: ANN401 - any option
+    tree = copy.deepcopy(whole(**options))
     *above, name = key.split(".")
     node = tree
     for part in above:
@@ -165,9 +165,9 @@ def test_a_value_of_the_wrong_kind_does_not_hide_the_rest() -> None:
 
 def test_options_change_a_preset() -> None:
     words = "--task a --task b --server http://s:1 --mode sync --loggers console,wandb --steps 300"
-    wishes, _ = read_wishes(["a=0", *words.split(), "--set", "x.y=1", "z=2"])
-    tree = merge(A100, layer(wishes, A100))
-    assert wishes.overrides == ("x.y=1", "a=0", "z=2")
+    options, _ = read_options(["a=0", *words.split(), "--set", "x.y=1", "z=2"])
+    tree = merge(A100, layer(options, A100))
+    assert options.overrides == ("x.y=1", "a=0", "z=2")
     assert tree["reward_server"]["tasks"] == ["a", "b"]
     assert tree["reward_server"]["url"] == "http://s:1"
     assert tree["reward_server"]["run_id"] == "a+1-a100x8"

@@ -10,7 +10,7 @@ import pytest
 from trainer_client.run import Run, without_end
 from trainer_client.settings import RunSettings
 
-HERE = Run(run_id="shared")
+RUN = Run(run_id="shared")
 NODE = {"url": "http://127.0.0.1:8000", "tasks": ["a-task"], "run_id": "r"}
 
 
@@ -19,18 +19,18 @@ async def _client(run: Run) -> object:
 
 
 async def test_a_run_has_one_client_in_an_event_loop() -> None:
-    assert await _client(HERE) is await _client(Run(run_id="shared"))
-    assert await _client(HERE) is not await _client(Run(run_id="another"))
+    assert await _client(RUN) is await _client(Run(run_id="shared"))
+    assert await _client(RUN) is not await _client(Run(run_id="another"))
 
 
 def test_another_event_loop_has_a_client_of_its_own() -> None:
-    first, second = asyncio.run(_client(HERE)), asyncio.run(_client(HERE))
+    first, second = asyncio.run(_client(RUN)), asyncio.run(_client(RUN))
     assert first is not second
 
 
 def test_all_threads_have_the_same_client() -> None:
     with ThreadPoolExecutor(8) as threads:
-        clients = list(threads.map(lambda _: HERE.shared_client(), range(64)))
+        clients = list(threads.map(lambda _: RUN.shared_client(), range(64)))
     assert len({id(client) for client in clients}) == 1
 
 

@@ -117,7 +117,7 @@ class RewardFunction:
         return [replace(submission, idempotency_key=None) for submission in submissions]
 
     @contextmanager
-    def _telling_whom(self, items: Sequence[Submission]) -> Iterator[None]:
+    def _note_run_on_refusal(self, items: Sequence[Submission]) -> Iterator[None]:
         """Say with a refusal what was asked of which server: it ends the run."""
         try:
             yield
@@ -180,7 +180,7 @@ class SyncReward(RewardFunction):
         """
         rows = rows_of(columns, len(completions))
         items = self._submissions(completions, rows, trainer_state)
-        with self._telling_whom(items), self.run.client() as client:
+        with self._note_run_on_refusal(items), self.run.client() as client:
             results = list(client.score_many(items))
         return self._rewards(results, rows, LogFunctions(log_metric, log_extra))
 
@@ -207,7 +207,7 @@ class AsyncReward(RewardFunction):
         """
         rows = rows_of(columns, len(completions))
         items = self._submissions(completions, rows, trainer_state)
-        with self._telling_whom(items):
+        with self._note_run_on_refusal(items):
             async with self.run.async_client() as client:
                 results = [result async for result in client.score_many(items)]
         return self._rewards(results, rows, LogFunctions(log_metric, log_extra))

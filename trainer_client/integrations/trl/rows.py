@@ -77,8 +77,8 @@ class TaskPrompts:
         self._step = step
         found: dict[str, list[TrainerPrompt]] = {}
         for task_id, count in Counter(tasks).items():
-            wish = PromptRequest(task_id, count, self._seed(task_id), step)
-            found[task_id] = self._source.draw(wish)
+            request = PromptRequest(task_id, count, self._seed(task_id), step)
+            found[task_id] = self._source.draw(request)
         return [_asked(found[task_id].pop()) for task_id in tasks]
 
     @property

@@ -47,7 +47,7 @@ class CancellingReplayBuffer(ReplayBufferAsync):
         _refuse_filter(sampler_kwargs)
         self._settings = RunSettings.read(sampler_kwargs.get(NODE))
         self._client: RewardClient = self._settings.client()
-        self._patience = Backoff("programs that nobody waits for run on")
+        self._backoff = Backoff("programs that nobody waits for run on")
         self._oldest_step = 0
         self._cancelled = 0
 
@@ -92,7 +92,7 @@ class CancellingReplayBuffer(ReplayBufferAsync):
 
     def _cancel(self) -> None:
         """Stop the programs of groups that are too old; without a server the run goes on."""
-        if self._oldest_step < 1 or not self._patience.may_ask():
+        if self._oldest_step < 1 or not self._backoff.may_ask():
             return
         try:
             self._cancelled += self._client.cancel_run(
@@ -101,9 +101,9 @@ class CancellingReplayBuffer(ReplayBufferAsync):
                 deadline_seconds=_ASK_SECONDS,
             )
         except RewardServerError as error:
-            self._patience.failed(error)
+            self._backoff.failed(error)
         else:
-            self._patience.answered()
+            self._backoff.answered()
 
 
 def _refuse_filter(sampler_kwargs: Any) -> None:  # noqa: ANN401

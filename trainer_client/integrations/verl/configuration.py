@@ -1,6 +1,6 @@
 """Composes and checks a run's configuration with the installed veRL; nothing is started.
 
-What is asked for becomes overrides of `python -m verl.trainer.main_ppo`, and those are composed
+What is requested for becomes overrides of `python -m verl.trainer.main_ppo`, and those are composed
 here as they will be there. No model is loaded and nothing is downloaded: veRL's own check of the
 critic would read the model's files, so it gets the critic without its model.
 """
@@ -44,7 +44,7 @@ _DATACLASSES = ("actor_rollout_ref.rollout", "algorithm")
 
 @dataclass(frozen=True, slots=True)
 class ComposedConfig:
-    """A run's whole configuration, how it is said to veRL, and what is wrong with it."""
+    """A run's whole configuration, how it is resolved to veRL, and what is wrong with it."""
 
     tree: Tree
     overrides: tuple[str, ...]
@@ -95,22 +95,24 @@ def read_overrides(words: list[str]) -> Tree:
         raise ValueError(message) from None
 
 
-def compose_run(asked: Mapping[str, Any]) -> ComposedConfig:
-    """Compose veRL's configuration with what is asked for and check all of it."""
+def compose_run(requested: Mapping[str, Any]) -> ComposedConfig:
+    """Compose veRL's configuration with what is requested for and check all of it."""
     base = known_tree()
-    unknown = list(find_unknown(base, asked))
-    findings = [*unknown, *find_ignored(asked)]
+    unknown = list(find_unknown(base, requested))
+    findings = [*unknown, *find_ignored(requested)]
     wrong = {finding.key for finding in unknown}
-    known = {key: value for key, value in asked.items() if key not in wrong}
-    overrides = [say(key, value, is_new=not _stands_in(base, key)) for key, value in known.items()]
+    known = {key: value for key, value in requested.items() if key not in wrong}
+    overrides = [
+        format_override(key, value, is_new=not _contains(base, key)) for key, value in known.items()
+    ]
     try:
         config = _compose(overrides)
         tree = _plain(config, resolve=True)
     except Exception as error:  # noqa: BLE001 - Hydra's and OmegaConf's share no class
         findings.append(ConfigFinding("", f"the configuration cannot be composed: {error}"))
         return ComposedConfig({}, tuple(overrides), tuple(findings))
-    said = {key: at(tree, key) for key in known}
-    misfits = list(find_misfits(base, said))
+    resolved = {key: at(tree, key) for key in known}
+    misfits = list(find_misfits(base, resolved))
     findings += misfits
     findings += _read_settings(tree)
     if not misfits:  # otherwise veRL would only say the same in other words
@@ -120,13 +122,13 @@ def compose_run(asked: Mapping[str, Any]) -> ComposedConfig:
 
 @cache
 def known_tree() -> Tree:
-    """Return veRL's own configuration, before anything is asked for."""
+    """Return veRL's own configuration, before anything is requested for."""
     return _plain(_compose([]), resolve=False)
 
 
-def say(key: str, value: object, *, is_new: bool) -> str:
+def format_override(key: str, value: object, *, is_new: bool) -> str:
     """Return one override as Hydra's command line reads it."""
-    return f"{'+' if is_new else ''}{key}={_say_value(value)}"
+    return f"{'+' if is_new else ''}{key}={_format_value(value)}"
 
 
 def count_tokens(model: str, trust: bool, options: Tree) -> Callable[[list[Tree]], int]:  # noqa: FBT001
@@ -171,17 +173,17 @@ def _lines(node: Any, key: str) -> dict[str, int]:  # noqa: ANN401 - PyYAML's
     return found
 
 
-def _stands_in(base: Tree, key: str) -> bool:
+def _contains(base: Tree, key: str) -> bool:
     missing = object()
     return at(base, key, missing) is not missing
 
 
-def _say_value(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, dict):
-        inside = (f"{_say_value(str(name))}:{_say_value(one)}" for name, one in value.items())
+        inside = (f"{_format_value(str(name))}:{_format_value(one)}" for name, one in value.items())
         return f"{{{','.join(inside)}}}"
     if isinstance(value, (list, tuple)):
-        return f"[{','.join(_say_value(one) for one in value)}]"
+        return f"[{','.join(_format_value(one) for one in value)}]"
     if isinstance(value, str) and (_PLAIN.fullmatch(value) is None or value in _WORDS):
         doubled = re.sub(r'(\\+)("|$)', r"\1\1\2", value)  # only these would escape something
         return '"' + doubled.replace('"', '\\"') + '"'
@@ -197,8 +199,8 @@ def _read_settings(tree: Tree) -> Iterator[ConfigFinding]:
         for text in str(error).split("; "):
             yield ConfigFinding("", text)
     for copy in (f"data.{NODE}", f"trainer.v1.sampler.sampler_kwargs.{NODE}"):
-        said = at(tree, copy)
-        if said is not None and said != tree.get(NODE):
+        resolved = at(tree, copy)
+        if resolved is not None and resolved != tree.get(NODE):
             yield ConfigFinding(copy, f"write ${{{NODE}}}: it must say the same as {NODE}")
 
 

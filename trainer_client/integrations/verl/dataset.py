@@ -1,6 +1,7 @@
 """veRL's data set of a run: rows that say which task, and get their prompt when they are used.
 
-    data.custom_cls.path=pkg://trainer_client.integrations.verl.dataset data.custom_cls.name=TaskDataset
+    data.custom_cls.path=pkg://trainer_client.integrations.verl.dataset
+    data.custom_cls.name=TaskDataset
     data.train_files=train data.val_files=validation data.dataloader_num_workers=0
     +data.reward_server='${reward_server}'
 
@@ -98,12 +99,12 @@ class TaskDataset(Dataset):
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs to draw as this one would have."""
-        return {"rows_drawn": self._rows_drawn, "ratio": self._prompts.yardstick.ratio}
+        return {"rows_drawn": self._rows_drawn, "ratio": self._prompts.budget_ratio.ratio}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where another data set stood."""
         self._rows_drawn = state["rows_drawn"]
-        self._prompts.yardstick.ratio = state["ratio"]
+        self._prompts.budget_ratio.ratio = state["ratio"]
 
     @classmethod
     async def process_multi_modal_info(
@@ -128,8 +129,8 @@ class TaskDataset(Dataset):
         drawn: dict[int, TrainerPrompt] = {}
         step = _present_step()
         for task_id, places in self._shares(indices):
-            wish = PromptRequest(task_id, len(places), self._next_seed(len(places)), step)
-            drawn.update(zip(places, self._prompts.draw(wish), strict=True))
+            request = PromptRequest(task_id, len(places), self._next_seed(len(places)), step)
+            drawn.update(zip(places, self._prompts.draw(request), strict=True))
         return [drawn[place] for place in range(len(indices))]
 
     def _shares(self, indices: Sequence[int]) -> Iterator[tuple[str, list[int]]]:

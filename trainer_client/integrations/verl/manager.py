@@ -12,7 +12,7 @@ sample (and, unless it is told to train on less, hands out another prompt).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
@@ -45,7 +45,7 @@ class RewardServerManager(RewardManagerBase):
             check_registered(config.trainer.v1.trainer_mode)
         self._run = self._settings.run()
 
-    async def run_single(self, data: DataProto) -> dict[str, object]:
+    async def run_single(self, data: DataProto) -> dict[str, Any]:
         """Score one sample; of several sequences of a session the last is its answer.
 
         Raises:
