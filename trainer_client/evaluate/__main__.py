@@ -1,4 +1,4 @@
-"""`python -m trainer_client.evaluate`: draws, scores and reports; called again, it goes on."""
+"""`python -m trainer_client.evaluate`: generates, scores and reports. Run again, it resumes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ err = Console(stderr=True)
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Evaluate as the command line says and return the exit code."""
+    """Run an evaluation and return the exit code."""
     try:
         plan, options = read_options(sys.argv[1:] if words is None else words)
         with locked(options.out):
@@ -110,7 +110,7 @@ async def _begin(
     options: EvaluationOptions,
     rewards: AsyncRewardClient,
 ) -> EvaluationRun:
-    """Return what the folder is about, written down before there is a sample."""
+    """Return the run of the folder. A new one is written before the first sample."""
     if not await rewards.ready():
         message = f"the reward server at {options.server} is not ready"
         raise EvaluationError(message)

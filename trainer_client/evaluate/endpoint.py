@@ -1,7 +1,7 @@
-"""Drawing samples from a model behind any endpoint that speaks OpenAI's chat completions.
+"""Generates samples with a model behind an endpoint for OpenAI's chat completions.
 
-One request is one sample. What may do better is asked again a few times, with random and growing
-pauses, until the sample's deadline; then the sample is lost, which says nothing about the model.
+One request is one sample. Errors that may pass are retried with growing random pauses, until the
+sample's deadline. Then the sample is lost and does not count.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class NotGeneratedError(Exception):
 
 
 class EndpointRefusedError(EvaluationError):
-    """The endpoint will not do better for any other sample."""
+    """The endpoint would refuse every other sample, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the model samples."""
+    """The sampling parameters."""
 
     model: str
     temperature: float
@@ -51,7 +51,7 @@ class Sampling:
 
 
 class _RetryError(Exception):
-    """The same request may do better, after so many seconds at least."""
+    """The same request may succeed later, after a number of seconds at least."""
 
     def __init__(self, reason: str, seconds: float = 0.0) -> None:
         super().__init__(reason)
@@ -59,7 +59,7 @@ class _RetryError(Exception):
 
 
 class ModelEndpoint:
-    """One model at one address; too many lost samples in a row end the evaluation."""
+    """One model at one URL. Too many lost samples in a row end the evaluation."""
 
     def __init__(
         self,
@@ -98,11 +98,11 @@ class ModelEndpoint:
         await self._http.aclose()
 
     async def generate(self, messages: Sequence[object], seed: int) -> GeneratedSample:
-        """Draw one sample.
+        """Generate one sample.
 
         Raises:
-            NotDrawnError: this sample is lost.
-            EndpointRefusedError: so would be all others.
+            NotGeneratedError: this sample is lost.
+            EndpointRefusedError: all others would be lost, too.
         """
         body = self._body(messages, seed)
         try:
@@ -186,7 +186,7 @@ class ModelEndpoint:
 
 
 def _read(content: bytes) -> GeneratedSample:
-    """Return the completion of a good answer; a model that said nothing said the empty text."""
+    """Parse a chat completion. A missing text with a finish reason is an empty completion."""
     try:
         answer = json.loads(content)
         choice = answer["choices"][0]
@@ -207,6 +207,6 @@ def _read(content: bytes) -> GeneratedSample:
     )
 
 
-def _count(usage: Any, name: str) -> int | None:  # noqa: ANN401 - whatever the endpoint says
+def _count(usage: Any, name: str) -> int | None:  # noqa: ANN401 - untrusted JSON
     value = usage.get(name) if isinstance(usage, dict) else None
     return value if type(value) is int else None

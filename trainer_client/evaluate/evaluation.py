@@ -1,7 +1,7 @@
-"""The walk of every sample: generated, kept, scored, kept; a valid one is improved on.
+"""Processes every sample: generate, record, score, record; then improve on a valid one.
 
-A fixed number of workers take samples from scratch in order, each with the one that improves on
-it. Whatever is missing in the journal is done, so a second walk does what the first left.
+A fixed number of workers take from-scratch samples in order, each with the sample that improves on
+it. They process what the journal lacks, so a second run completes an interrupted one.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _GONE = "the server no longer has the solution"
 
 
 async def fetch_facts(plan: EvaluationPlan, rewards: AsyncRewardClient) -> dict[str, DataFacts]:
-    """Ask the server about the tasks of a plan, and for their prompts from scratch.
+    """Fetch the tasks of a plan and their from-scratch prompts from the server.
 
     Raises:
-        EvaluationError: a task is not there, or its prompt does not fit.
+        EvaluationError: a task is unknown, or its prompt does not fit.
     """
     return {task_id: await _fetch_facts_of(plan, task_id, rewards) for task_id in plan.tasks}
 
@@ -58,7 +58,7 @@ async def _fetch_facts_of(
 
 
 def unfinished(plan: EvaluationPlan, journal: SampleJournal) -> Iterator[SampleSlot]:
-    """Yield the samples from scratch that something is left to do about."""
+    """Yield the from-scratch samples that are not finished."""
     for slot in plan.slots():
         sample = journal.samples.get(slot)
         improves = plan.improve and sample is not None and sample.valid
@@ -67,7 +67,7 @@ def unfinished(plan: EvaluationPlan, journal: SampleJournal) -> Iterator[SampleS
 
 
 class Evaluation:
-    """Does what is left of a plan; `lost` counts what will have to be done again."""
+    """Processes the rest of a plan; `lost` counts the samples that need another run."""
 
     def __init__(  # noqa: PLR0913 - the plan, its record, and who does it
         self,
@@ -88,10 +88,10 @@ class Evaluation:
         self.lost: Lost = Counter()
 
     async def run(self, concurrency: int, on_finished: Callable[[], None]) -> None:
-        """Do all that is left, and tell whenever a sample from scratch is through.
+        """Process all unfinished samples, and report each finished one.
 
         Raises:
-            EvaluationError: a server will not do better for any other sample.
+            EvaluationError: every other sample would fail, too.
         """
         todo = iter(list(unfinished(self._plan, self._journal)))
         try:
@@ -166,7 +166,7 @@ class Evaluation:
         )
 
     def _check(self, answer: Answer) -> None:
-        """See to it that no two samples of a task are of different data or rewards."""
+        """Check that all samples of a task have the same data and reward scheme."""
         expected = self._tasks[answer.task_id].data_digest
         if answer.data_digest != expected:
             message = f"the server's data of {answer.task_id} was changed during the evaluation"
@@ -178,7 +178,7 @@ class Evaluation:
 
 
 def _plain(error: Exception) -> Exception:
-    """Return why no sample will do better, in one line where it is no bug of ours."""
+    """Return an error in one line if the server refused the request."""
     if not isinstance(error, RequestRefusedError):
         return error
     hint = "; another evaluation has used this --run-id" if error.status == 409 else ""

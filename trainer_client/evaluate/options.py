@@ -1,4 +1,4 @@
-"""The command line, read into a plan and its options."""
+"""Parses the command line into a plan and options."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def read_options(words: Sequence[str]) -> tuple[EvaluationPlan, EvaluationOptions]:
-    """Return what is to be evaluated, and how.
+    """Return the plan and the options.
 
     Raises:
         UsageError: an option is missing, unknown or makes no sense.
@@ -84,7 +84,7 @@ def _evaluation_options(given: argparse.Namespace) -> EvaluationOptions:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m trainer_client.evaluate",
-        description="Draw samples of a model for tasks, score them, and compare with the paper.",
+        description="Generate and score samples of a model, and compare them with the paper.",
         epilog=f"Keys are read from the environment only: {SERVER_KEY} and {ENDPOINT_KEY}.",
         allow_abbrev=False,
     )
@@ -98,7 +98,9 @@ def _add_where(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--server", type=_address, default=DEFAULT_URL, help="the reward server (%(default)s)")
     add("--endpoint", type=_address, required=True, help="the model's address, with its /v1")
-    add("--out", type=Path, required=True, help="the folder of the record; the same goes on")
+    add(
+        "--out", type=Path, required=True, help="the folder of the results; the same folder resumes"
+    )
     add("--json", type=Path, help="write the report's JSON to this file, too")
     add(
         "--endpoint-key-variable",
@@ -120,9 +122,13 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     add("--prompt-tokens", type=_whole(1), help=f"of a prompt ({_PROMPT_TOKENS})")
     add("--tokenizer", type=_name, help="which counts them, by its name at the server")
     add("--prompt-characters", type=_whole(1), help=f"instead of tokens ({_PROMPT_CHARACTERS})")
-    add("--wall-seconds", type=_number(0, 86_400, above=True), help="less than the task's limit")
+    add(
+        "--wall-seconds",
+        type=_number(0, 86_400, above=True),
+        help="a time limit for programs below the task's",
+    )
     add("--no-improve", dest="improve", action="store_false", help="only samples from scratch")
-    add("--run-id", type=_run_id, help="the run's name at the server (by lot)")
+    add("--run-id", type=_run_id, help="the run's name at the server (random)")
 
 
 def _add_how(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +139,7 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
         "--deadline-seconds",
         type=seconds,
         default=600.0,
-        help="for drawing one sample, with all repetitions (%(default)g)",
+        help="for generating one sample, with all retries (%(default)g)",
     )
     add(
         "--score-seconds",

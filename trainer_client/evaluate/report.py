@@ -1,4 +1,4 @@
-"""The report of an evaluation: figures of each task beside the paper's, as one JSON object."""
+"""The report of an evaluation: each task's statistics and the paper's, as one JSON object."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The durable record: what a model wrote, before it is scored, and what became of it.
+"""The durable journal of an evaluation: completions before scoring, and finished samples.
 
-`drawn.jsonl` has a line for every completion, on disk before the server hears of it, so that a
-sample is scored with the same text however often the evaluation is interrupted. `samples.jsonl`
-has a line for every sample that is finished. A last line that was cut off never happened.
+`drawn.jsonl` has a line for every completion. It is on disk before the request to the server, so
+an interrupted evaluation scores the same text again. `samples.jsonl` has a line for every finished
+sample. An incomplete last line is dropped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DRAWN = "drawn.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class GeneratedSample:
-    """What the model wrote, and how much of it."""
+    """A completion and its length in tokens."""
 
     completion: str
     finish_reason: str | None = None
@@ -63,7 +63,7 @@ class SampleRecord:
     def of(
         cls, slot: SampleSlot, generated: GeneratedSample, answer: Answer, parent_id: str | None
     ) -> Self:
-        """Return what a completion and its answer make."""
+        """Combine a completion and its answer."""
         return cls(
             **asdict(slot),
             **asdict(generated),
@@ -81,11 +81,11 @@ class SampleRecord:
 
 
 class SampleJournal:
-    """All that is known of an evaluation's samples; whatever is noted is on disk.
+    """The samples of an evaluation. Every addition is on disk when the call returns.
 
     `skipped` has the solutions that could not be improved on, with the reason.
 
-    Raises UsageError for a file that somebody else has written to.
+    Raises UsageError for a file that it cannot parse.
     """
 
     def __init__(self, folder: Path, *, keeps_text: bool) -> None:
@@ -99,28 +99,28 @@ class SampleJournal:
         self._generated_lines.read(self._read_generated)
 
     def is_finished(self, slot: SampleSlot) -> bool:
-        """Tell whether there is nothing left to do about a sample."""
+        """Tell whether a sample is finished or skipped."""
         return slot in self.samples or slot in self.skipped
 
     def add_generated(self, slot: SampleSlot, generated: GeneratedSample) -> None:
-        """Keep what a model wrote until it is scored."""
+        """Add a completion that has no score yet."""
         self._generated_lines.add(asdict(slot) | asdict(generated))
         self.generated[slot] = generated
 
     def add(self, slot: SampleSlot, sample: SampleRecord) -> None:
-        """Keep a finished sample."""
+        """Add a finished sample."""
         kept = sample if self._keeps_text else replace(sample, completion=None)
         self._sample_lines.add(asdict(kept))
         self.samples[slot] = kept
         self.generated.pop(slot, None)
 
     def add_skipped(self, slot: SampleSlot, reason: str) -> None:
-        """Keep that a solution cannot be improved on."""
+        """Record that a solution cannot be improved on."""
         self._sample_lines.add(asdict(slot) | {"skipped": reason})
         self.skipped[slot] = reason
 
     def close(self) -> None:
-        """Close the files; completions that all have been scored are not kept twice."""
+        """Close the files, and delete the completions once all have a score."""
         self._sample_lines.close()
         self._generated_lines.close()
         if not self.generated:
@@ -140,27 +140,27 @@ class SampleJournal:
 
 
 class _Lines:
-    """A file of JSON lines that only grows."""
+    """An append-only file of JSON lines."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: FileIO | None = None
 
-    def read(self, take_in: Callable[[dict[str, Any]], None]) -> None:
-        """Take in all lines, and cut off one that was not written to its end."""
+    def read(self, read_line: Callable[[dict[str, Any]], None]) -> None:
+        """Read all lines, and truncate an incomplete last one."""
         content = self.path.read_bytes() if self.path.exists() else b""
         whole = content[: content.rfind(b"\n") + 1]
         if len(whole) < len(content):
             os.truncate(self.path, len(whole))
         for number, line in enumerate(whole.splitlines(), 1):
             try:
-                take_in(json.loads(line))
+                read_line(json.loads(line))
             except (ValueError, KeyError, TypeError):
                 message = f"line {number} of {self.path} cannot be read"
                 raise UsageError(message) from None
 
     def add(self, content: dict[str, Any]) -> None:
-        """Write a line and wait until it is on disk; a full disk leaves no half of it."""
+        """Write a line and wait until it is on disk. A full disk leaves no partial line."""
         if self._file is None:
             self._file = self.path.open("ab", buffering=0)
         line = json.dumps(content, allow_nan=False).encode() + b"\n"

@@ -1,7 +1,7 @@
-"""From samples to figures: pure functions, nothing is read or written.
+"""Statistics of samples, as pure functions.
 
-A score counts only where it is valid, a reward everywhere. A sample that was lost is in none of
-these: it has neither.
+A score counts only if the sample is valid; a reward always counts. Lost samples have neither and
+are not included.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Scored(Protocol):
-    """As much of a sample as figures are made of."""
+    """The fields of a sample that the statistics use."""
 
     @property
     def reward(self) -> float: ...  # noqa: D102

@@ -29,7 +29,7 @@ _LOOK: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table before it is generated; `marked` is the row that is ours."""
+    """A table before rendering; `marked` is the row of this model."""
 
     title: str
     columns: tuple[str, ...]

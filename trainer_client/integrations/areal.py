@@ -1,13 +1,13 @@
-"""AReaL: a workflow that waits as long as programs take, and a reward function for short ones.
+"""AReaL: a workflow for programs of any duration, and a reward function for short ones.
 
     trainer.train(
         workflow="trainer_client.integrations.areal.RewardServerWorkflow",
         workflow_kwargs={"gconfig": config.gconfig, "tokenizer": path, "run_id": "spooky-1"},
     )
 
-A row has `messages`, `task_id` and, if it asks to improve on a solution, `parent_id`. What has no
-reward is None to AReaL, which leaves it out. Workflows of AReaL's own give a reward function 15
-seconds and four tries, and then make up a 0; `reward_fn` gives up before, and raises.
+A row has `messages`, `task_id` and, for an improve prompt, `parent_id`. The workflow returns None
+for a sample without a reward, and AReaL drops it. AReaL's own workflows give a reward function 15
+seconds and four attempts, and then use 0 as the reward; `reward_fn` gives up earlier and raises.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KEPT = "reward_server_measures"
 
 
 def reward_fn(_prompt: str, completions: str, *_token_ids: object, **row: object) -> float:
-    """Have what the policy wrote for a row scored, if that takes a few seconds.
+    """Score a completion for a row, if that takes only a few seconds.
 
     Raises:
         RewardServerError: there is no reward.
@@ -59,12 +59,12 @@ class RewardServerWorkflow(RLVRWorkflow):
     async def arun_episode(
         self, engine: InferenceEngine, data: dict[str, Any]
     ) -> dict[str, torch.Tensor] | None:
-        """Return a trajectory, or None if it has no reward."""
+        """Return a trajectory, or None without a reward."""
         kept: dict[str, float] = {}
         try:
             trajectory = await super().arun_episode(engine, {**data, _KEPT: kept})
         except SampleLostError as error:
-            logging.getLogger(__name__).warning("a sample is left out: %s", error)
+            logging.getLogger(__name__).warning("a sample is dropped: %s", error)
             return None
         return {**trajectory, "duration_seconds": torch.tensor([kept["duration_seconds"]])}
 

@@ -1,4 +1,4 @@
-"""`python -m trainer_client.lab`: trains all arms, shows how far it is, and writes the report."""
+"""`python -m trainer_client.lab`: trains all arms, shows progress, and writes the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from trainer_client.lab.experiments import ARMS, EXPERIMENTS, config_of
 from trainer_client.lab.program_space import TASK
-from trainer_client.lab.records import RunRecords, record
+from trainer_client.lab.records import RESULTS, RunRecords, record
 from trainer_client.lab.report import draw
 from trainer_client.lab.server import beside_python, serving
 from trainer_client.lab.training import Training
@@ -33,7 +33,7 @@ _PRELOAD = (
     *("numpy", "pandas", "sklearn.ensemble", "sklearn.linear_model", "sklearn.metrics"),
     *("sklearn.model_selection", "sklearn.tree"),
 )
-# All samples of a step run at once: each gets what it needs, and not what the task's card allows.
+# All samples of a step run at once, so each gets what it needs instead of the task's limit.
 _MEMORY_BYTES = 384 << 20
 
 
@@ -59,7 +59,7 @@ def main(words: Sequence[str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     config = {arm.name: {**arm.config, "instrument": arm.instrument} for arm in ARMS}
     budget = {"steps": arguments.steps, "batch": arguments.batch}
-    results = RunRecords(arguments.folder / "results.json", budget, config)
+    results = RunRecords(arguments.folder / RESULTS, budget, config)
     _prepare(arguments.server, arguments.data_dir)
     todo = [
         (arm, seed)
@@ -99,7 +99,7 @@ def _train(
     todo: Sequence[tuple[Arm, int]],
     progress: Progress,
 ) -> None:
-    """Make runs that want the same server."""
+    """Train the runs that need the same server settings."""
     if not todo:
         return
     in_flight = max(config_of(arm, **results.budget).in_flight for arm, _ in todo)
@@ -124,7 +124,7 @@ def _train(
 
 
 def _run_id(arm: Arm, seed: int) -> str:
-    """Return a name that no run had before: what one did is not improved on by the next."""
+    """Return a new run id, so that a run never improves on solutions of an earlier one."""
     name = arm.name.replace(",", "").replace(" ", "-")
     return f"lab/{name}/{seed}/{uuid.uuid4().hex[:8]}"
 
@@ -144,5 +144,5 @@ def _progress() -> Progress:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and the server with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # terminates the server, too
     main()

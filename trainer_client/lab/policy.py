@@ -1,8 +1,8 @@
 """A policy that writes scripts choice by choice, and the critic that learns beside it.
 
-It reads what its prompt gives: nothing, or a script to improve on, with what that printed. Asked to
-improve on a script it keeps a piece of it or writes that piece anew; how often it keeps what is
-learnt for each position.
+Its prompt is empty, or a script to improve on with that script's output. In the second case it
+keeps each piece of the script or writes it anew. It learns how often to keep a piece, for each
+position.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORD = re.compile(r"[A-Za-z_]{3,30}|\d\.\d")
 
 @dataclass(frozen=True, slots=True)
 class PolicyPrompt:
-    """What the policy is shown: a script by its choices and its output, or neither."""
+    """A prompt of the policy: a script by its choices and its output, or neither."""
 
     parent_id: str | None = None
     actions: Actions | None = None
@@ -44,7 +44,7 @@ SCRATCH = PolicyPrompt()
 
 
 class Policy(nn.Module):
-    """Chooses one option after another, each in the light of those before and of the prompt."""
+    """Chooses one option after another, given the previous ones and the prompt."""
 
     def __init__(self, *, is_informed: bool = True) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Policy(nn.Module):
 
 
 class Critic(nn.Module):
-    """Tells the reward to be expected before each choice, from the prompt and what was chosen."""
+    """Predicts the reward before each choice, from the prompt and the previous choices."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ class Critic(nn.Module):
 
 
 def encode(prompts: Sequence[PolicyPrompt]) -> torch.Tensor:
-    """Return prompts as numbers: whether there is a parent, its choices, words of its output."""
+    """Encode prompts: whether there is a parent, its choices, words of its output."""
     own = torch.tensor([[float(prompt.actions is not None)] for prompt in prompts])
     parents = [_parents(prompts, position) for position in range(len(SIZES))]
     return torch.cat([own, *parents, torch.stack([_words(prompt.output) for prompt in prompts])], 1)

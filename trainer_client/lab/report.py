@@ -97,7 +97,7 @@ def pair_of(experiment: Experiment, records: Sequence[Record]) -> Pair:
 
 @dataclass(frozen=True, slots=True)
 class LabFinding:
-    """What the runs say about a claim."""
+    """The result for a claim."""
 
     claim: ExperimentClaim
     with_it: Figure
@@ -195,13 +195,13 @@ def _row(finding: LabFinding) -> str:
 
 
 def in_short(findings: Sequence[LabFinding]) -> str:
-    """Say in a line what is as in the paper and what is not."""
-    told = []
+    """Summarize in a line which claims hold."""
+    lines = []
     for verdict, words in _SAID.items():
         texts = [one.claim.text for one in findings if one.verdict == verdict]
         if texts:
-            told.append(f"{words}: {', '.join(texts)}.")
-    return " ".join(told)
+            lines.append(f"{words}: {', '.join(texts)}.")
+    return " ".join(lines)
 
 
 def _how_it_learns(results: RunRecords) -> str:
@@ -215,15 +215,15 @@ def _how_it_learns(results: RunRecords) -> str:
     )
 
 
-def _told(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, dict):
-        return f"({', '.join(f'{name} {_told(inner)}' for name, inner in value.items())})"
+        return f"({', '.join(f'{name} {_describe(inner)}' for name, inner in value.items())})"
     return "; ".join(value) if isinstance(value, list) else str(value)
 
 
 def _page(results: RunRecords, sections: Sequence[str]) -> str:
     about = "".join(
-        f"<li>{html.escape(name)}: {html.escape(_told(value))}</li>"
+        f"<li>{html.escape(name)}: {html.escape(_describe(value))}</li>"
         for name, value in {**results.head, **results.about}.items()
     )
     return (

@@ -1,8 +1,8 @@
 """Algorithm 1 of the paper (arXiv 2509.01684) on the lab's policy, through the server alone.
 
-A step samples m·B prompts and a script for each, sends them all, goes on when B have been scored,
-and has the rest cancelled. PPO with clipping follows, on advantages that are whitened and then, if
-the run says so, weighed by durations; the baseline's targets never are.
+A step samples m·B prompts and a script for each, submits them all, continues when B have a score,
+and cancels the rest. Then PPO with clipping updates the policy. Advantages are whitened and, if the
+run is configured so, weighted by durations; the targets of the critic are not weighted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FLOOR = -10.0
 
 @dataclass(frozen=True, slots=True)
 class LabConfig:
-    """What a run is given. Partial credit is not among it: the server instruments, or does not."""
+    """The settings of a run. Partial credit is a setting of the server."""
 
     batch: int = 24
     multiplier: float = 1.5
@@ -57,7 +57,7 @@ class LabConfig:
 
 @dataclass(frozen=True, slots=True)
 class LabSample:
-    """A script, what it was arguments for, and how it ended."""
+    """A script, its prompt, and its answer."""
 
     prompt: PolicyPrompt
     actions: Actions
@@ -65,13 +65,13 @@ class LabSample:
 
     @property
     def score(self) -> float:
-        """The task's score, or what an invalid submission counts as in the paper's figures."""
+        """The task's score, or the value that the paper's figures use for an invalid submission."""
         return FLOOR if self.answer.score is None else self.answer.score
 
 
 @dataclass(frozen=True, slots=True)
 class LabStep:
-    """What is kept of a step: of the samples that were trained on, and the families of all."""
+    """The metrics of a step: of the samples it trained on, and the families of all samples."""
 
     step: int
     seconds: float
@@ -104,7 +104,7 @@ class Training:
         self._sampled: list[Actions] = []
 
     def steps(self) -> Iterator[LabStep]:
-        """Train, and tell about each step when it is done."""
+        """Train, and yield the metrics of each step."""
         for step in range(1, self._config.steps + 1):
             began = time.monotonic()
             samples = self._collect(step)

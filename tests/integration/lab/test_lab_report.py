@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import sys
@@ -13,7 +14,7 @@ from tests.support.job_client import own_folder
 from trainer_client.lab.__main__ import main
 from trainer_client.lab.experiments import ARMS, EXPERIMENTS, WHOLE
 from trainer_client.lab.program_space import FAMILIES, SLOW_FAMILIES
-from trainer_client.lab.records import Record, RunRecords
+from trainer_client.lab.records import RESULTS, Record, RunRecords
 from trainer_client.lab.report import Pair, draw, figure_of, finding_of, in_short, pair_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def test_a_mean_leaves_out_what_is_not_there() -> None:
 
 
 def test_the_page_says_how_far_the_whole_method_came(tmp_path: Path) -> None:
-    results = RunRecords(tmp_path / "results.json", {"steps": 2, "batch": 2}, {})
+    results = RunRecords(tmp_path / RESULTS, {"steps": 2, "batch": 2}, {})
     for seed, last in ((1, 0.9), (2, 1.0)):
         steps = [step(1, valid=0.1), step(2, valid=last)]
         results.add(run(WHOLE.name, seed, steps), "command")
@@ -67,7 +68,7 @@ def test_only_seeds_that_both_arms_have_are_compared() -> None:
 
 
 def test_a_verdict_says_so_where_the_paper_is_not_confirmed(tmp_path: Path) -> None:
-    results = RunRecords(tmp_path / "results.json", {"steps": 1, "batch": 2}, {})
+    results = RunRecords(tmp_path / RESULTS, {"steps": 1, "batch": 2}, {})
     for seed in (1, 2):
         results.add(run(DURATIONS.with_it, seed, [step(1, mean_duration=2.0)], best=0.6), "command")
         results.add(
@@ -82,7 +83,7 @@ def test_a_verdict_says_so_where_the_paper_is_not_confirmed(tmp_path: Path) -> N
 
 
 def test_the_page_tells_how_many_runs_learnt_to_write_valid_programs(tmp_path: Path) -> None:
-    results = RunRecords(tmp_path / "results.json", {"steps": 2, "batch": 2}, {})
+    results = RunRecords(tmp_path / RESULTS, {"steps": 2, "batch": 2}, {})
     for seed, valid in ((1, 0.95), (2, 0.85)):
         steps = [step(1, valid=valid), step(2)]
         results.add(run(CREDIT.with_it, seed, steps), "first command")
@@ -113,7 +114,7 @@ def test_a_difference_within_the_errors_is_not_called_a_finding(
 
 
 def test_runs_of_another_budget_or_other_terms_are_not_mixed(tmp_path: Path) -> None:
-    file, budget, config = tmp_path / "results.json", {"steps": 1, "batch": 2}, {"arm": {"m": 1}}
+    file, budget, config = tmp_path / RESULTS, {"steps": 1, "batch": 2}, {"arm": {"m": 1}}
     RunRecords(file, budget, config).add(run("arm", 1, [step(1)]), "x")
     again = RunRecords(file, budget, config)
     assert again.has("arm", 1)
@@ -130,10 +131,10 @@ def test_the_command_trains_every_arm_and_goes_on_where_it_stopped(
     with own_folder(data_dir) as folder:
         words = ["--folder", str(tmp_path), "--data-dir", str(folder), "--steps", "1"]
         main([*words, "--batch", "2"])
-        before = (tmp_path / "results.json").read_text()
+        before = (tmp_path / RESULTS).read_bytes()
         main([*words, "--batch", "2"])
-    assert (tmp_path / "results.json").read_text() == before
-    made = json.loads(before)["runs"]
+    assert (tmp_path / RESULTS).read_bytes() == before
+    made = json.loads(gzip.decompress(before))["runs"]
     assert {one["arm"] for one in made} == {arm.name for arm in ARMS}
     assert {one["seed"] for one in made} == {1}
     page = (tmp_path / "report.html").read_text()
@@ -149,7 +150,7 @@ def test_one_experiment_can_be_run_alone(
     with own_folder(data_dir) as folder:
         words = ["--folder", str(tmp_path), "--data-dir", str(folder), "--first-seed", "3"]
         main([*words, "--steps", "1", "--batch", "2", "--only", CREDIT.name])
-    kept = json.loads((tmp_path / "results.json").read_text())
+    kept = json.loads(gzip.decompress((tmp_path / RESULTS).read_bytes()))
     runs = {(one["arm"], one["seed"]) for one in kept["runs"]}
     assert runs == {(CREDIT.with_it, 3), (CREDIT.without_it, 3)}
     assert kept["commands"] == ["python -m trainer_client.lab --only credit"]

@@ -73,7 +73,7 @@ class IgnoredKey:
         return key == self.key or key.startswith(f"{self.key}.")
 
     def is_harmless(self, value: object, requested: Mapping[str, Any]) -> bool:
-        """Tell whether the run does what the key says all the same."""
+        """Tell whether the run has the requested effect all the same."""
         if self.only is not None and requested.get(self.only[0]) != self.only[1]:
             return True
         same = [requested.get(key) == value for key in self.same_as]

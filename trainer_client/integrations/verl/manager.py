@@ -1,13 +1,13 @@
-"""veRL's reward manager: every sample is scored by the reward server, under a key of its own.
+"""A reward manager for veRL: scores every sample under its own idempotency key.
 
     reward.reward_manager.source=importlib
     reward.reward_manager.name=RewardServerManager
     reward.reward_manager.module.path=pkg://trainer_client.integrations.verl.manager
 
-veRL calls `run_single` for each sample as soon as it is generated, in a few Ray actors that are
-asynchronous: hundreds of samples wait in each without a thread. veRL itself has no deadline here;
-the client's is `reward_server.deadline_seconds`. What has no reward is raised, and veRL drops the
-sample (and, unless it is told to train on less, hands out another prompt).
+veRL calls `run_single` for each sample right after generation, in a few asynchronous Ray actors:
+hundreds of samples wait in each without a thread. veRL has no deadline here, so the client applies
+`reward_server.deadline_seconds`. Without a reward `run_single` raises, and veRL drops the sample.
+Depending on its settings it then uses another prompt.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class RewardServerManager(RewardManagerBase):
-    """Scores what the policy wrote."""
+    """Scores completions."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class RewardServerManager(RewardManagerBase):
         self._run = self._settings.run()
 
     async def run_single(self, data: DataProto) -> dict[str, Any]:
-        """Score one sample; of several sequences of a session the last is its answer.
+        """Score one sample. The last sequence of a session is its completion.
 
         Raises:
             RewardServerError: there is no reward.
