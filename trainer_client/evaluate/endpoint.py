@@ -124,7 +124,7 @@ class ModelEndpoint:
         return EndpointRefusedError(message)
 
     def _body(self, messages: Sequence[object], seed: int) -> bytes:
-        asked = {
+        parameters = {
             "model": self._sampling.model,
             "messages": list(messages),
             "temperature": self._sampling.temperature,
@@ -134,7 +134,7 @@ class ModelEndpoint:
             "n": 1,
             "stream": False,
         }
-        return json.dumps(asked).encode()
+        return json.dumps(parameters).encode()
 
     async def _repeat(self, body: bytes, deadline: float) -> GeneratedSample:
         clock = asyncio.get_running_loop().time

@@ -171,11 +171,11 @@ def _section(experiment: Experiment, pair: Pair) -> str:
     findings = [finding_of(claim, pair) for claim in experiment.claims]
     rows = "".join(map(_row, findings))
     remark = experiment.remark(pair.with_it, pair.without_it)
-    said = f"{experiment.setting} {in_short(findings)} {remark}"
+    text = f"{experiment.setting} {in_short(findings)} {remark}"
     return (
         f"<h2>{html.escape(experiment.title)}</h2>"
         f'<p class="paper"><b>The paper:</b> {html.escape(experiment.paper)}</p>'
-        f"<p><b>Here:</b> {html.escape(said)}</p>"
+        f"<p><b>Here:</b> {html.escape(text)}</p>"
         f'<img src="{experiment.name}.png" alt="{html.escape(experiment.title)}">'
         f"<table><tr><th>here</th><th>with<br>({html.escape(experiment.with_it)})</th>"
         f"<th>without<br>({html.escape(experiment.without_it)})</th>"
@@ -186,11 +186,11 @@ def _section(experiment: Experiment, pair: Pair) -> str:
 
 def _row(finding: LabFinding) -> str:
     claim, unit = finding.claim, finding.claim.unit
-    said = f"{finding.verdict}, {finding.holds_for} of {finding.seeds} seeds"
+    text = f"{finding.verdict}, {finding.holds_for} of {finding.seeds} seeds"
     return (
         f"<tr><td>{html.escape(claim.text)}</td><td>{finding.with_it}{unit}</td>"
         f"<td>{finding.without_it}{unit}</td>"
-        f'<td class="{finding.verdict.split()[0]}">{said}</td></tr>'
+        f'<td class="{finding.verdict.split()[0]}">{text}</td></tr>'
     )
 
 

@@ -146,8 +146,8 @@ def _compare(tree: Tree, reasons: Mapping[str, str]) -> None:
     _print("\nNotes:")
     _print("\n".join(f"  {one.row.name}: {one.row.note}" for one in comparisons if one.row.note))
     differences = table3.explain(comparisons, reasons)
-    said = sum(one.is_same is not None for one in comparisons)
-    _print(f"\n{said - len(differences)} of {said} values are those of the paper")
+    compared = sum(one.is_same is not None for one in comparisons)
+    _print(f"\n{compared - len(differences)} of {compared} values are those of the paper")
     if differences:
         _print("\n".join(differences))
     _print("")

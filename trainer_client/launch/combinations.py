@@ -195,8 +195,8 @@ def _check_plugin(tree: Tree) -> Iterator[ConfigFinding]:
 
 
 def _check_loggers(tree: Tree, environment: Mapping[str, str]) -> Iterator[ConfigFinding]:
-    said = at(tree, "trainer.logger")
-    names = [said] if isinstance(said, str) else said or []
+    loggers = at(tree, "trainer.logger")
+    names = [loggers] if isinstance(loggers, str) else loggers or []
     for name in names:
         if name not in LOGGERS:
             yield ConfigFinding("trainer.logger", f"{name!r} is none of {', '.join(LOGGERS)}")

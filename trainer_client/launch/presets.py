@@ -76,12 +76,12 @@ def layer(options: LaunchOptions, preset: Tree) -> Tree:
 
 
 def _server(options: LaunchOptions, preset: Tree) -> Tree:
-    said: Tree = {"url": options.server or at(preset, "reward_server.url", DEFAULT_URL)}
+    changes: Tree = {"url": options.server or at(preset, "reward_server.url", DEFAULT_URL)}
     tasks = list(options.tasks) or at(preset, "reward_server.tasks") or []
     if tasks:
-        said["tasks"] = tasks
+        changes["tasks"] = tasks
     run_id = options.run_id or at(preset, "reward_server.run_id") or _name_run(options, tasks)
-    return {**said, "run_id": run_id}
+    return {**changes, "run_id": run_id}
 
 
 def _name_run(options: LaunchOptions, tasks: list[str]) -> str:
@@ -92,20 +92,20 @@ def _name_run(options: LaunchOptions, tasks: list[str]) -> str:
 
 
 def _trainer(options: LaunchOptions, preset: Tree) -> Tree:
-    said: Tree = {}
+    changes: Tree = {}
     if not at(preset, "trainer.experiment_name"):
-        said["experiment_name"] = "${reward_server.run_id}"
+        changes["experiment_name"] = "${reward_server.run_id}"
     if options.loggers:
-        said["logger"] = list(options.loggers)
+        changes["logger"] = list(options.loggers)
     if options.is_fresh:
-        said["resume_mode"] = "disable"
+        changes["resume_mode"] = "disable"
     if options.steps is not None:
         epochs: Any = at(preset, "trainer.total_epochs", 0)
-        said["total_training_steps"] = options.steps
-        said["total_epochs"] = max(epochs, options.steps)  # an epoch has at least one step
+        changes["total_training_steps"] = options.steps
+        changes["total_epochs"] = max(epochs, options.steps)  # an epoch has at least one step
     if options.mode is not None:
-        said["v1"] = _mode(options.mode)
-    return said
+        changes["v1"] = _mode(options.mode)
+    return changes
 
 
 def _mode(mode: str) -> Tree:

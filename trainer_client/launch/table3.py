@@ -161,8 +161,8 @@ def _compare(row: Table3Row, tree: Tree) -> Comparison:
 
 def has_critic(tree: Tree) -> bool:
     """Tell whether a run trains a critic, as veRL decides it."""
-    said = at(tree, "critic.enable")
-    return bool(said) if said is not None else at(tree, "algorithm.adv_estimator") == "gae"
+    enabled = at(tree, "critic.enable")
+    return bool(enabled) if enabled is not None else at(tree, "algorithm.adv_estimator") == "gae"
 
 
 def _is_same(paper: object, found: object) -> bool:

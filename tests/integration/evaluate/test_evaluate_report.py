@@ -133,7 +133,7 @@ def check_shown(report: dict[str, Any]) -> None:
     json.dumps(report, allow_nan=False)
 
 
-def test_a_ledger_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_journal_is_read_as_it_was_written(tmp_path: Path) -> None:
     first, second, third = (SampleSlot(PIZZA, 0, "scratch", index) for index in range(3))
     with closing(SampleJournal(tmp_path, keeps_text=False)) as journal:
         for slot in (first, second):
@@ -179,7 +179,7 @@ def test_a_folder_knows_its_plan(tmp_path: Path) -> None:
         read_run(tmp_path)
 
 
-def test_every_place_has_a_seed_and_a_key_of_its_own() -> None:
+def test_every_slot_has_its_own_seed_and_key() -> None:
     plan = replace(PLAN, samples=128, seeds=3)
     places = [place for slot in plan.slots() for place in (slot, slot.improving())]
     assert len(places) == 3 * 3 * 128 * len(KINDS)

@@ -81,9 +81,7 @@ async def test_a_sample_is_asked_for_as_planned(endpoint: ScriptedEndpoint) -> N
         breaks_off,
     ],
 )
-async def test_what_may_do_better_is_asked_again(
-    endpoint: ScriptedEndpoint, fault: Behaviour
-) -> None:
+async def test_a_passing_error_is_retried(endpoint: ScriptedEndpoint, fault: Behaviour) -> None:
     endpoint.script = [fault, fault]
     endpoint.behave = says("at last")
     async with connect(endpoint) as model:
@@ -91,7 +89,7 @@ async def test_what_may_do_better_is_asked_again(
     assert len(endpoint.asked) == 3
 
 
-async def test_a_model_that_says_nothing_has_said_so(endpoint: ScriptedEndpoint) -> None:
+async def test_a_missing_text_is_an_empty_completion(endpoint: ScriptedEndpoint) -> None:
     endpoint.behave = says(None, finish="length")
     async with connect(endpoint) as model:
         assert (await model.generate(MESSAGES, 1)).completion == ""
@@ -107,7 +105,7 @@ async def test_a_model_that_says_nothing_has_said_so(endpoint: ScriptedEndpoint)
         (fails(502), 60, "status 502"),
     ],
 )
-async def test_what_does_no_better_is_a_lost_sample(
+async def test_a_lasting_error_loses_the_sample(
     endpoint: ScriptedEndpoint, fault: Behaviour, seconds: float, said: str
 ) -> None:
     endpoint.behave = fault
@@ -130,7 +128,9 @@ async def test_a_flood_is_cut_off(
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-async def test_what_no_sample_would_pass_ends_it(endpoint: ScriptedEndpoint, status: int) -> None:
+async def test_an_error_of_all_samples_ends_the_evaluation(
+    endpoint: ScriptedEndpoint, status: int
+) -> None:
     endpoint.behave = sends(respond(b"no a-key", status))
     async with connect(endpoint) as model:
         with pytest.raises(EndpointRefusedError, match=rf"status {status}: no \*\*\*"):
@@ -148,7 +148,7 @@ async def test_an_endpoint_that_is_gone_is_given_up(endpoint: ScriptedEndpoint) 
             await model.generate(MESSAGES, 1)
 
 
-async def test_no_more_are_asked_for_at_once_than_wanted(endpoint: ScriptedEndpoint) -> None:
+async def test_concurrency_is_limited(endpoint: ScriptedEndpoint) -> None:
     answer = says("x")
 
     async def takes_a_while(body: dict[str, Any], writer: asyncio.StreamWriter) -> None:

@@ -67,7 +67,7 @@ def test_only_seeds_that_both_arms_have_are_compared() -> None:
     assert [one.seed for one in (*pair.with_it, *pair.without_it)] == [2, 2]
 
 
-def test_a_verdict_says_so_where_the_paper_is_not_confirmed(tmp_path: Path) -> None:
+def test_the_page_says_where_the_paper_is_not_confirmed(tmp_path: Path) -> None:
     results = RunRecords(tmp_path / RESULTS, {"steps": 1, "batch": 2}, {})
     for seed in (1, 2):
         results.add(run(DURATIONS.with_it, seed, [step(1, mean_duration=2.0)], best=0.6), "command")
@@ -82,7 +82,7 @@ def test_a_verdict_says_so_where_the_paper_is_not_confirmed(tmp_path: Path) -> N
     assert not (tmp_path / "credit.png").exists()
 
 
-def test_the_page_tells_how_many_runs_learnt_to_write_valid_programs(tmp_path: Path) -> None:
+def test_the_page_shows_how_many_runs_learnt_valid_programs(tmp_path: Path) -> None:
     results = RunRecords(tmp_path / RESULTS, {"steps": 2, "batch": 2}, {})
     for seed, valid in ((1, 0.95), (2, 0.85)):
         steps = [step(1, valid=valid), step(2)]
@@ -103,7 +103,7 @@ def test_the_page_tells_how_many_runs_learnt_to_write_valid_programs(tmp_path: P
         ([math.nan], [2.0], "no", "Not as in the paper: execution"),
     ],
 )
-def test_a_difference_within_the_errors_is_not_called_a_finding(
+def test_a_difference_within_the_errors_is_no_finding(
     mine: list[float], other: list[float], verdict: str, line: str
 ) -> None:
     arms = (mine, other)
@@ -113,7 +113,7 @@ def test_a_difference_within_the_errors_is_not_called_a_finding(
     assert in_short([finding]).startswith(line)
 
 
-def test_runs_of_another_budget_or_other_terms_are_not_mixed(tmp_path: Path) -> None:
+def test_runs_with_another_configuration_are_not_mixed(tmp_path: Path) -> None:
     file, budget, config = tmp_path / RESULTS, {"steps": 1, "batch": 2}, {"arm": {"m": 1}}
     RunRecords(file, budget, config).add(run("arm", 1, [step(1)]), "x")
     again = RunRecords(file, budget, config)
@@ -124,7 +124,7 @@ def test_runs_of_another_budget_or_other_terms_are_not_mixed(tmp_path: Path) -> 
             RunRecords(file, *other)
 
 
-def test_the_command_trains_every_arm_and_goes_on_where_it_stopped(
+def test_the_command_trains_every_arm_and_resumes(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["lab"])

@@ -72,7 +72,7 @@ def test_a_policy_is_mostly_wrong_before_it_is_trained(*, is_informed: bool) -> 
     assert len(set(scripts)) > 1000
 
 
-def test_the_policy_tells_the_chance_of_what_it_samples() -> None:
+def test_the_policy_returns_probabilities_of_its_samples() -> None:
     policy = Policy()
     parent = PolicyPrompt("id", tuple(0 for _ in program_space.SIZES), "KeyError: 'label'")
     with torch.no_grad():
@@ -84,7 +84,7 @@ def test_the_policy_tells_the_chance_of_what_it_samples() -> None:
     assert entropies.sum(1).tolist() == pytest.approx([0.0] * 8, abs=1e-3)
 
 
-def test_chances_of_all_options_are_one_in_sum_with_a_parent_and_without() -> None:
+def test_probabilities_of_all_options_sum_to_one() -> None:
     policy, others = Policy(), tuple(0 for _ in program_space.SIZES[1:])
     scripts = [(family, *others) for family in range(program_space.SIZES[0])]
     for prompt in (SCRATCH, PolicyPrompt("id", (3, *others), "")):
@@ -119,7 +119,7 @@ def test_a_step_trains_on_the_first_that_end_and_cancels_the_rest(client: Reward
     assert len(kept) >= 3 * BATCH
 
 
-def test_half_of_what_is_written_in_the_end_improves_on_the_best(client: RewardClient) -> None:
+def test_half_of_the_final_programs_improve_on_the_best(client: RewardClient) -> None:
     training = Training(
         client, "lab-final", LabConfig(batch=BATCH, multiplier=1.0, steps=1), seed=1
     )

@@ -94,7 +94,7 @@ def test_a_wrong_key_is_a_problem_with_its_remedy(keyed_url: str, tmp_path: Path
     assert "task" not in found
 
 
-def test_a_task_that_is_not_prepared_is_a_problem_with_its_remedy(
+def test_an_unprepared_task_is_a_problem_with_a_remedy(
     keyed_url: str, patient: RewardClient, tmp_path: Path
 ) -> None:
     asked = settings(keyed_url, tasks=[TASK, "no-such-task"])
@@ -116,7 +116,7 @@ def test_a_run_is_new_then_known(keyed_url: str, patient: RewardClient, tmp_path
     assert "choose --run-id" in refused.text
 
 
-def test_a_checkpoint_is_gone_on_from_unless_the_run_is_to_be_fresh(
+def test_a_run_resumes_from_a_checkpoint_unless_fresh(
     keyed_url: str, patient: RewardClient, tmp_path: Path
 ) -> None:
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("40")
@@ -138,7 +138,7 @@ def test_prompts_are_measured_by_the_model_s_tokenizer(
     assert "about 0 characters" not in found.text
 
 
-def test_a_tokenizer_that_makes_more_of_it_gets_a_shorter_prompt(
+def test_a_tokenizer_with_more_tokens_gets_a_shorter_prompt(
     keyed_url: str, patient: RewardClient, tmp_path: Path
 ) -> None:
     planned = PlannedRun(tree(tmp_path), settings(keyed_url), patient)
@@ -166,7 +166,7 @@ def test_a_tokenizer_the_server_does_not_know_is_a_problem(
     assert "no such tokenizer" in found.text
 
 
-def test_a_model_that_cannot_be_loaded_is_told_with_its_remedy(
+def test_a_tokenizer_that_cannot_be_loaded_is_a_problem(
     keyed_url: str, patient: RewardClient, tmp_path: Path
 ) -> None:
     def load() -> Any:  # noqa: ANN401 - it never returns

@@ -135,7 +135,7 @@ def test_no_prompt_is_longer_than_it_may_be(
     assert max(count(prompt.chat()) for prompt in drawn) <= most
 
 
-def test_what_is_too_long_is_asked_for_again_and_still_improves(
+def test_an_improve_prompt_that_is_too_long_is_requested_again(
     server: RunningServer, run_id: str, steps: dict[int, set[str]]
 ) -> None:
     with_budget = settings(server.url, run_id, improve_fraction=1)
@@ -147,7 +147,7 @@ def test_what_is_too_long_is_asked_for_again_and_still_improves(
     assert source.budget_ratio.ratio < loose
 
 
-def test_the_prompt_from_scratch_uses_the_room_there_is(server: RunningServer) -> None:
+def test_the_scratch_prompt_uses_the_token_limit(server: RunningServer) -> None:
     for count, most in ((by_words, 700), (by_pages, 60), (by_characters, 2000)):
         source = begun(settings(server.url, "r"), count, most)
         assert 0.85 * most <= count(source.scratch(TASK).chat()) <= most
@@ -191,7 +191,7 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("nonsense", NONSENSE)
-def test_nonsense_is_answered_from_scratch_and_not_asked_for_again_at_once(
+def test_a_malformed_reply_falls_back_and_backs_off(
     nonsense: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def answer(heard: Heard) -> bytes | None:
@@ -210,7 +210,7 @@ def test_nonsense_is_answered_from_scratch_and_not_asked_for_again_at_once(
     assert len(said) == 1
 
 
-def test_a_tokenizer_that_breaks_costs_no_more_than_its_prompts(
+def test_a_failing_tokenizer_falls_back_to_scratch_prompts(
     server: RunningServer, run_id: str, steps: dict[int, set[str]]
 ) -> None:
     def breaks(messages: Messages) -> int:
@@ -260,7 +260,7 @@ def test_a_tokenizer_that_the_server_knows_is_named() -> None:
     assert all(prompt.characters <= 1000 for prompt in [*drawn, source.scratch(TASK)])
 
 
-def test_the_server_is_told_what_the_run_says() -> None:
+def test_the_request_has_the_settings_of_the_run() -> None:
     def answer(heard: Heard) -> bytes:
         return reply({"prompts": [made()] * heard.body["n"]})
 
@@ -283,14 +283,14 @@ def test_the_server_is_told_what_the_run_says() -> None:
     }
 
 
-def test_without_improving_nobody_is_asked(server: RunningServer) -> None:
+def test_without_improve_prompts_no_request_is_made(server: RunningServer) -> None:
     with TcpRelay(server.url) as relay:
         source = begun(settings(relay.url, "r", improve_fraction=0))
     assert source.draw(PromptRequest(TASK, 2, seed=0)) == [source.scratch(TASK)] * 2
     assert source.fallbacks == 0
 
 
-def test_a_source_travels_between_processes(
+def test_a_source_can_be_pickled(
     server: RunningServer, run_id: str, steps: dict[int, set[str]]
 ) -> None:
     del steps

@@ -128,7 +128,7 @@ def test_the_third_batch_in_a_row_without_any_reward_ends_the_run(
 
 
 @pytest.mark.parametrize("make", KINDS)
-def test_a_server_that_is_away_costs_samples_and_in_the_end_the_run(make: Any) -> None:
+def test_an_unreachable_server_loses_samples_and_then_the_run(make: Any) -> None:
     gone = Run(f"http://127.0.0.1:{free_port()}", outage_seconds=0, deadline_seconds=5)
     function = make(gone)
     for _ in range(2):
@@ -149,9 +149,7 @@ def test_a_refused_request_ends_the_run(make: Any, arena: RunningServer) -> None
 
 
 @pytest.mark.parametrize("make", KINDS)
-def test_the_same_text_again_in_the_same_step_is_another_sample(
-    make: Any, arena: RunningServer
-) -> None:
+def test_a_repeated_text_in_a_step_is_another_sample(make: Any, arena: RunningServer) -> None:
     """As in gradient accumulation, evaluation or after a resumption."""
     run = Run(arena.url, f"again-{make.__name__}")
     function = make(run)
@@ -183,7 +181,7 @@ def test_what_was_measured_is_logged_for_each_sample(arena: RunningServer) -> No
     assert (logs.mean("lost"), logs.mean("improvement"), logs.mean("timed_out")) == (0, 0, 0)
 
 
-def test_parents_and_validation_are_told_to_the_store(
+def test_the_store_has_parents_and_validation_samples(
     arena: RunningServer, asked: httpx.Client
 ) -> None:
     function = make_reward(Run(arena.url, "family"))

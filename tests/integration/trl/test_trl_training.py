@@ -157,7 +157,7 @@ def test_validation_is_a_run_of_its_own(trained: Any, asked: httpx.Client) -> No
     assert all(row["parent_id"] is None for batch in batches for row in batch.inputs)
 
 
-def test_samples_that_are_lost_neither_stop_nor_poison_a_run(
+def test_lost_samples_neither_stop_nor_distort_a_run(
     models: Path, arena: RunningServer, asked: httpx.Client, tmp_path: Path
 ) -> None:
     options = {"max_steps": STEPS, "log_completions": True, "output_dir": str(tmp_path)}
@@ -181,8 +181,8 @@ def test_samples_that_are_lost_neither_stop_nor_poison_a_run(
     assert {answer.solution_id for answer in answers if answer} <= kept
     tables = [pd.read_parquet(file) for file in sorted(tmp_path.glob("completions/*.parquet"))]
     table = pd.concat(tables)
-    told = [answer.solution_id for answer in answers if answer]
-    assert list(table["solution_id"].dropna()) == told
+    solution_ids = [answer.solution_id for answer in answers if answer]
+    assert list(table["solution_id"].dropna()) == solution_ids
     assert (table["outcome"] == "lost: sandbox_lost").sum() == answers.count(None)
     assert (table["advantage"][table["solution_id"].isna()] == 0).all()
 
@@ -202,7 +202,7 @@ def test_stock_trl_takes_the_function_as_it_is(
     assert "duration/mean" not in logged
 
 
-def test_a_resumed_run_may_write_anew_what_it_wrote_before(
+def test_a_resumed_run_may_repeat_earlier_samples(
     models: Path, arena: RunningServer, asked: httpx.Client, tmp_path: Path
 ) -> None:
     run = Run(arena.url, "trl-resumed")

@@ -264,7 +264,7 @@ def test_a_run_goes_on_without_the_server(served: Served, caplog: pytest.LogCapt
     assert len(said) == 1
 
 
-def test_a_configuration_that_cannot_be_is_refused() -> None:
+def test_an_invalid_configuration_is_refused() -> None:
     def built(**changed: Untyped) -> Any:
         root = OmegaConf.merge(config("http://127.0.0.1:1", "r"), changed)
         fake = SimpleNamespace(
@@ -281,7 +281,7 @@ def test_a_configuration_that_cannot_be_is_refused() -> None:
         built(trainer={"v1": {"sampler": {"sampler_kwargs": {"reward_server": None}}}})
 
 
-def test_rows_arrive_in_the_reward_manager_as_they_were_made() -> None:
+def test_rows_reach_the_reward_manager_unchanged() -> None:
     parent_id = uuid.uuid4()
     chat = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
     prompts = [

@@ -174,7 +174,7 @@ def test_a_resumed_run_draws_what_the_first_would_have(
 
 
 @pytest.mark.usefixtures("step_three", "parents")
-def test_rows_go_round_the_tasks_with_one_request_for_each(
+def test_rows_alternate_between_tasks_with_one_request_each(
     served: Served,
     tokenizer: PreTrainedTokenizerFast,
     run_id: str,
@@ -285,7 +285,9 @@ def test_durations_want_their_trainer(
         made(root, tokenizer)
 
 
-async def test_there_is_nothing_to_see(served: Served, tokenizer: PreTrainedTokenizerFast) -> None:
+async def test_a_multimodal_model_gets_no_images(
+    served: Served, tokenizer: PreTrainedTokenizerFast
+) -> None:
     dataset = made(config(served.url, "r"), tokenizer)
     seen = await type(dataset).process_multi_modal_info([], image_patch_size=14, config=None)
     assert seen == (None, None, None)

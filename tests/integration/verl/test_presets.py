@@ -72,7 +72,7 @@ def test_each_difference_to_the_paper_has_a_reason(
     assert "gives no reason" not in shown
 
 
-def test_a_difference_of_the_command_line_is_told_as_such(
+def test_a_difference_by_the_command_line_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     code, shown = run(capsys, "--dry-run", "actor_rollout_ref.actor.ppo_epochs=4", "--steps", "200")
@@ -81,7 +81,7 @@ def test_a_difference_of_the_command_line_is_told_as_such(
     assert "total_epochs: 200 instead of 100: asked for on the command line" in shown
 
 
-def test_all_that_is_wrong_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_errors_are_reported_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     code, shown = run(
         capsys,
         "--dry-run",
@@ -102,7 +102,7 @@ def test_all_that_is_wrong_is_told_at_once(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
-    ("override", "told"),
+    ("override", "expected"),
     [
         ("critic.model.fsdp_config.param_offload=true", "the nearest is critic.fsdp.param_offload"),
         ("+actor_rollout_ref.actor.optim.rate=1", "veRL has no such key"),
@@ -120,9 +120,9 @@ def test_all_that_is_wrong_is_told_at_once(capsys: pytest.CaptureFixture[str]) -
         ("reward.custom_reward_function.path=mine.py", "rewards come from RewardServerManager"),
     ],
 )
-def test_what_veRL_would_take_or_hide_is_an_error(override: str, told: str) -> None:  # noqa: N802
+def test_what_veRL_would_take_or_hide_is_an_error(override: str, expected: str) -> None:  # noqa: N802
     first, *_ = errors(override)  # others may follow from it
-    assert told in first
+    assert expected in first
     assert override.lstrip("+").partition("=")[0].partition(".")[0] in first or "veRL" in first
 
 
@@ -191,7 +191,7 @@ def test_overrides_are_read_like_a_preset() -> None:
             read_overrides([word])
 
 
-def test_a_key_that_stands_twice_in_a_preset_is_an_error(tmp_path: Path) -> None:
+def test_a_duplicate_key_in_a_preset_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "twice.yaml").write_text("trainer: {nnodes: 1}\ntrainer: {nnodes: 2}\n")
     with pytest.raises(ValueError, match="duplicate key"):
         read_preset(tmp_path / "twice.yaml")
@@ -208,7 +208,7 @@ def test_table_3_is_compared_key_by_key() -> None:
         assert set(row.keys) <= set(requested), f"the preset leaves {row.name} to veRL"
 
 
-def test_a_missing_task_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_task_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--dry-run"]) == 2
     assert "reward_server.tasks: Field required" in capsys.readouterr().out
 

@@ -35,7 +35,7 @@ def test_a_weight_is_the_duration_over_the_mean() -> None:
 
 
 @given(rows)
-def test_the_mean_weight_of_real_rows_is_one_and_padding_has_no_say(
+def test_the_mean_weight_of_real_rows_is_one(
     drawn: list[tuple[float, str, bool]],
 ) -> None:
     seconds, tasks, is_real = arrays(drawn)
@@ -48,7 +48,7 @@ def test_the_mean_weight_of_real_rows_is_one_and_padding_has_no_say(
 
 
 @given(rows)
-def test_with_a_mean_per_task_each_task_has_a_mean_weight_of_one(
+def test_with_a_mean_per_task_each_tasks_mean_weight_is_one(
     drawn: list[tuple[float, str, bool]],
 ) -> None:
     seconds, tasks, is_real = arrays(drawn)
@@ -71,7 +71,7 @@ def test_programs_that_never_ran_can_be_given_a_minimum() -> None:
     assert weights_of([0, 3], minimum_seconds=1) == pytest.approx([0.5, 1.5])
 
 
-def test_where_nothing_took_any_time_nothing_is_weighed() -> None:
+def test_zero_durations_leave_weights_at_one() -> None:
     assert weights_of([0, 0]) == [1, 1]
 
 

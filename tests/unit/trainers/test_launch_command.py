@@ -128,9 +128,7 @@ def test_a_contradiction_is_an_error_that_names_its_key(key: str, value: object)
         ("algorithm.adv_estimator", "grpo", "actor_rollout_ref.rollout.n"),
     ],
 )
-def test_what_goes_together_is_named_by_what_would_be_lost(
-    key: str, value: object, named: str
-) -> None:
+def test_a_contradiction_names_the_key_without_effect(key: str, value: object, named: str) -> None:
     assert changed(key, value) == [named]
 
 
@@ -189,7 +187,7 @@ def test_what_a_preset_says_about_its_server_is_kept() -> None:
     assert said == {"url": "http://own:1", "tasks": ["mine"], "run_id": "mine-1"}
 
 
-def test_an_unknown_preset_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_preset_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="a100x8, cpu, small_gpu, or a file"):
         presets.find("h100")
     with pytest.raises(SystemExit) as left:
@@ -198,7 +196,7 @@ def test_an_unknown_preset_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "not allowed with" in capsys.readouterr().err
 
 
-def test_dead_keys_are_errors_unless_said_twice_alike() -> None:
+def test_ignored_keys_are_errors_unless_set_to_the_same_value() -> None:
     assert len({dead.key for dead in IGNORED_KEYS}) == len(IGNORED_KEYS)
     asked = {"critic.grad_clip": 0.5, "critic.optim.clip_grad": 1.0}
     assert [finding.key for finding in find_ignored(asked)] == ["critic.grad_clip"]
@@ -230,7 +228,7 @@ def test_an_unknown_key_comes_with_the_nearest() -> None:
     assert str(found) == "a.txt: veRL has no such key; the nearest is a.text"
 
 
-def test_values_are_held_against_the_kind_of_what_stands_there() -> None:
+def test_values_are_checked_against_the_type_of_the_default() -> None:
     said = {"a.b": 1.5, "a.text": "y", "a.ref": 7, "a.none": 7, "a.open.any": 7}
     assert [finding.key for finding in find_misfits(BASE, said)] == ["a.b"]
 

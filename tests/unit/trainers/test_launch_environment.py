@@ -40,7 +40,7 @@ def test_an_environment_with_all_that_is_wanted_passes(tmp_path: Path) -> None:
     assert set(found) == {"veRL", "plug-in", "GPUs"}
 
 
-def test_what_an_environment_lacks_is_told(tmp_path: Path) -> None:
+def test_missing_parts_of_an_environment_are_reported(tmp_path: Path) -> None:
     given = environment(
         tmp_path,
         version="0.10.0",

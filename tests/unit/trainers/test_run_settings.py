@@ -46,6 +46,6 @@ def test_what_is_wrong_is_named(change: dict[str, object], message: str) -> None
         RunSettings.read({**NODE, **change})
 
 
-def test_a_configuration_without_a_server_is_told_so() -> None:
+def test_a_configuration_without_a_server_is_refused() -> None:
     with pytest.raises(ValueError, match="where is the reward server"):
         RunSettings.read(None)

@@ -35,12 +35,12 @@ def test_all_threads_have_the_same_client() -> None:
 
 
 @pytest.mark.parametrize("end", ["<|im_end|>", "</s>", "<|eot_id|>\n", "<eos><pad><pad>", ""])
-def test_an_answer_is_read_without_its_end(end: str) -> None:
+def test_trailing_special_tokens_are_stripped(end: str) -> None:
     text = "```python\nprint('<|im_end|>')\n```"
     assert without_end(text + end) == text
 
 
-def test_nothing_but_ends_is_read_in_no_time() -> None:
+def test_many_special_tokens_are_stripped_fast() -> None:
     assert without_end("<|" * 1_000_000).startswith("<|<|")
     assert without_end("</s>" * 1_000_000).startswith("</s></s>")
 
@@ -48,7 +48,7 @@ def test_nothing_but_ends_is_read_in_no_time() -> None:
 @pytest.mark.parametrize(
     ("strategy", "taken"), [("previous_step", "best"), ("softmax", "softmax"), (None, "best")]
 )
-def test_where_no_step_is_told_the_best_are_improved_on(strategy: str | None, taken: str) -> None:
+def test_without_steps_prompts_improve_on_the_best(strategy: str | None, taken: str) -> None:
     prompts = {} if strategy is None else {"strategy": strategy}
     settings = RunSettings.read({**NODE, "prompts": prompts}).without_steps()
     assert settings.prompts.strategy == taken
