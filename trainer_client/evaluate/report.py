@@ -68,10 +68,10 @@ def _seed(
 ) -> dict[str, Numbers]:
     """Return the figures of a seed: from scratch, improving, and the better of each two."""
     higher = facts.higher_is_better
-    places = {kind: _places(plan, task_id, seed, kind) for kind in KINDS}
+    slots_of = {kind: _slots(plan, task_id, seed, kind) for kind in KINDS}
     found = {
         kind: [journal.samples[slot] for slot in slots if slot in journal.samples]
-        for kind, slots in places.items()
+        for kind, slots in slots_of.items()
     }
     figures = {"scratch": numbers(found["scratch"], higher_is_better=higher)}
     if not plan.improve:
@@ -80,7 +80,7 @@ def _seed(
         better(
             journal.samples[slot], journal.samples.get(slot.improving()), higher_is_better=higher
         )
-        for slot in places["scratch"]
+        for slot in slots_of["scratch"]
         if slot in journal.samples
     ]
     return figures | {
@@ -89,7 +89,7 @@ def _seed(
     }
 
 
-def _places(plan: EvaluationPlan, task_id: str, seed: int, kind: Kind) -> list[SampleSlot]:
+def _slots(plan: EvaluationPlan, task_id: str, seed: int, kind: Kind) -> list[SampleSlot]:
     return [SampleSlot(task_id, seed, kind, index) for index in range(plan.samples)]
 
 
@@ -100,12 +100,12 @@ def _comparison(plan: EvaluationPlan, task_id: str, facts: DataFacts, ours: floa
     notes = [TWIN] if is_twin else []
     notes += [] if others else [UNKNOWN]
     notes += [FEWER.format(samples=plan.samples)] if plan.samples != 128 else []
-    place = None
+    ranking = None
     if ours is not None and others and not is_twin:
-        place = rank(ours, others, higher_is_better=facts.higher_is_better)
+        ranking = rank(ours, others, higher_is_better=facts.higher_is_better)
     return {
         "notes": notes,
-        "rank": None if place is None else asdict(place),
+        "rank": None if ranking is None else asdict(ranking),
         "paper": [asdict(one) for one in others],
     }
 

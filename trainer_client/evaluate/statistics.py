@@ -56,7 +56,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """A place among others, the best first."""
+    """A rank among others; the best is 1."""
 
     rank: int
     of: int
@@ -110,7 +110,7 @@ def estimates(by_seed: Iterable[Numbers]) -> Mapping[str, Estimate | None]:
 
 
 def rank(ours: float, others: Iterable[Published], *, higher_is_better: bool) -> Rank:
-    """Return our place among the paper's figures, those with none left out."""
+    """Return our rank among the paper's figures, without missing ones."""
     options = [one.mean for one in others if one.mean is not None]
     ahead = [mean for mean in options if (mean > ours if higher_is_better else mean < ours)]
     return Rank(len(ahead) + 1, len(options) + 1)
