@@ -1,6 +1,14 @@
-"""The trainer's side: talks to a reward server over HTTP and knows nothing else of it."""
+"""The trainer's side: talks to a reward server over HTTP and imports nothing of it."""
 
-from trainer_client.client.answers import Answer, Failure, Instrumentation, Result, Sandbox, Timings
+from trainer_client import moved
+from trainer_client.client.answers import (
+    Answer,
+    AnswerFailure,
+    AnswerTimings,
+    InstrumentationInfo,
+    Result,
+    SandboxInfo,
+)
 from trainer_client.client.asynchronous import AsyncRewardClient
 from trainer_client.client.blocking import RewardClient
 from trainer_client.client.errors import (
@@ -18,12 +26,13 @@ from trainer_client.client.submissions import Fields, Job, Submission
 
 __all__ = [
     "Answer",
+    "AnswerFailure",
+    "AnswerTimings",
     "AsyncRewardClient",
     "DeadlineExceededError",
-    "Failure",
     "Fields",
     "InfrastructureError",
-    "Instrumentation",
+    "InstrumentationInfo",
     "Job",
     "JobCancelledError",
     "Options",
@@ -33,8 +42,19 @@ __all__ = [
     "RewardClient",
     "RewardServerError",
     "SampleLostError",
-    "Sandbox",
+    "SandboxInfo",
     "Submission",
-    "Timings",
     "TooLargeError",
 ]
+_RENAMED = {
+    "Failure": "AnswerFailure",
+    "Instrumentation": "InstrumentationInfo",
+    "Sandbox": "SandboxInfo",
+    "Timings": "AnswerTimings",
+}
+
+moved.install()
+
+
+def __getattr__(name: str) -> object:
+    return moved.renamed(__name__, _RENAMED, name)

@@ -1,8 +1,8 @@
-"""How much a sample's duration weighs: Δt / mean Δt over the samples that are trained on.
+"""Duration weights: Δt / mean Δt over the samples that a step trains on.
 
-Programs that end soon are sampled more often in the same time than slow ones; weighing each
-gradient by its duration takes that out again (arXiv 2509.01684, section 3.1). Arrays in, arrays
-out: nothing here knows a trainer.
+In the same time, fast programs yield more samples than slow ones. Weighting each gradient by its
+duration removes that bias (arXiv 2509.01684, section 3.1). The functions take and return arrays
+and depend on no trainer.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 def weigh(
     seconds: Floats, tasks: Sequence[str], is_real: Flags, settings: DurationSettings
 ) -> Floats:
-    """Return a weight for each row; rows that are padding have no say and keep 1.
+    """Return a weight for each row. Padding does not count towards means and keeps 1.
 
-    Where no row of a mean took any time, there is nothing to weigh and all of them keep 1.
+    If all rows of a mean took no time, they keep 1.
 
     Raises:
-        ValueError: when a real row has no duration.
+        ValueError: a real row has no duration.
     """
     if not (np.isfinite(seconds[is_real]) & (seconds[is_real] >= 0)).all():
         message = "a sample that is trained on has no duration"
         raise ValueError(message)
     powers = np.maximum(seconds, settings.minimum_seconds) ** settings.exponent
     weights = np.ones(len(seconds))
-    for rows in _compared(tasks, is_real, by_task=settings.mean == "task"):
+    for rows in _rows_by_mean(tasks, is_real, by_task=settings.mean == "task"):
         mean = powers[rows].mean()
         if mean > 0:
             weights[rows] = powers[rows] / mean
     return weights if settings.clip is None else np.minimum(weights, settings.clip)
 
 
-def _compared(tasks: Sequence[str], is_real: Flags, *, by_task: bool) -> list[Flags]:
-    """Return the sets of rows that share a mean; there is no empty one among them."""
+def _rows_by_mean(tasks: Sequence[str], is_real: Flags, *, by_task: bool) -> list[Flags]:
+    """Return the non-empty sets of rows that share a mean."""
     if not by_task:
         return [is_real] if is_real.any() else []
     names = np.asarray(tasks, dtype=object)
@@ -53,9 +53,9 @@ def _compared(tasks: Sequence[str], is_real: Flags, *, by_task: bool) -> list[Fl
 
 
 def describe(seconds: Floats, weights: Floats, is_real: Flags) -> dict[str, float]:
-    """Return what is logged of a batch.
+    """Return the metrics of a batch.
 
-    `effective_samples` is Kish's: how many samples of equal weight would be as good.
+    `effective_samples` is Kish's effective sample size.
     """
     taken, given = seconds[is_real], weights[is_real]
     if not len(taken):

@@ -1,22 +1,20 @@
-"""What trainers keep of an answer: numbers to take means of, and the name of the solution."""
+"""What trainers keep of an answer: numbers for their logs, and the id of the solution."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from trainer_client.client.answers import Answer
 
 DURATIONS = {"wall": "duration_seconds", "cpu": "cpu_seconds"}
 
 
 def measure(answer: Answer, *, is_improvement: bool) -> dict[str, float | str]:
-    """Return what a trainer keeps of an answer beside the reward: the same keys for every sample.
+    """Return what a trainer keeps of an answer. Every sample has the same keys.
 
-    The score of the task is not among it: a program without a valid submission has none, and a
-    number would be made up.
+    The task's own score is not included: a program without a valid submission has none.
     """
     return {
         "score": answer.reward,
@@ -33,13 +31,17 @@ def measure(answer: Answer, *, is_improvement: bool) -> dict[str, float | str]:
     }
 
 
-def numbers(answer: Answer, *, is_improvement: bool) -> dict[str, float]:
-    """Return what of it is a number."""
-    measured = measure(answer, is_improvement=is_improvement)
-    return {name: one for name, one in measured.items() if isinstance(one, float)}
+@dataclass(frozen=True, slots=True)
+class ScoredSample:
+    """An answer, and whether its prompt asked to improve on an earlier solution."""
 
+    answer: Answer
+    is_improvement: bool
 
-def parent_of(extra_info: Mapping[str, object]) -> str | None:
-    """Return the solution that a prompt asked to improve on."""
-    parent_id = extra_info.get("parent_id")
-    return str(parent_id) if parent_id else None
+    def measures(self) -> dict[str, float | str]:
+        """Return what a trainer keeps beside the reward."""
+        return measure(self.answer, is_improvement=self.is_improvement)
+
+    def numbers(self) -> dict[str, float]:
+        """Return the measures that are numbers."""
+        return {name: one for name, one in self.measures().items() if isinstance(one, float)}

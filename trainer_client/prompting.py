@@ -1,9 +1,9 @@
-"""Prompts at the moment of use, never too long, and never a reason to stop.
+"""Fetches prompts when they are needed, within a token limit, and falls back instead of failing.
 
-A run asks for the prompt from scratch of each of its tasks once, at its start, where a mistake may
-still end it. Prompts that improve on a solution are asked for when they are wanted. Whatever goes
-wrong then, the prompt from scratch stands in, and a server that is away is not waited for again
-for a while. Nothing here knows a trainer or torch; how tokens are counted is given.
+A run fetches the from-scratch prompt of each of its tasks once at its start, where an error may
+still end the run. It fetches improve prompts when it needs them. If that fails, the from-scratch
+prompt replaces them, and the source makes no further request for a while. The module depends on
+no trainer; the caller passes in a token counter.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from trainer_client.client.backoff import Backoff
 from trainer_client.client.errors import RequestRefusedError, RewardServerError
+from trainer_client.client.outages import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -37,14 +37,14 @@ LARGEST_BUDGET = 1 << 20
 
 
 class CountTokens(Protocol):
-    """Tells how many tokens the model reads for a chat, its template and all."""
+    """Counts the tokens of a chat, including its template."""
 
     def __call__(self, messages: Messages, /) -> int:
         """Return the number."""
 
 
 def count_characters(messages: Messages) -> int:
-    """Return a length for trainers that do not say how their model counts tokens."""
+    """Count characters, for trainers that do not expose their tokenizer."""
     return sum(len(message["content"]) for message in messages)
 
 
@@ -55,8 +55,8 @@ class _Message(BaseModel):
     content: str
 
 
-class Prompt(BaseModel):
-    """What the model is asked, and which solution it is to improve on, if any."""
+class TrainerPrompt(BaseModel):
+    """A prompt for the model, and the solution that it should improve on, if any."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -72,26 +72,26 @@ class Prompt(BaseModel):
         return self
 
     def chat(self) -> Messages:
-        """Return the messages as trainers want them."""
+        """Return the messages as a list of dictionaries."""
         return [message.model_dump() for message in self.messages]
 
     def text(self, role: str) -> str | None:
-        """Return what is said in a role, None if nothing is."""
+        """Return the first message of a role, if there is one."""
         return next((one.content for one in self.messages if one.role == role), None)
 
     @property
     def characters(self) -> int:
-        """Return the length as the server's budgets count it."""
+        """The length as the server's budgets count it."""
         return sum(len(message.content) for message in self.messages)
 
 
 class _Reply(BaseModel):
-    prompts: list[Prompt]
+    prompts: list[TrainerPrompt]
 
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:
-    """Prompts of one task; `step` is the one they are for, `seed` decides the draw."""
+    """A request for prompts of one task, for a step; the seed determines the sampling."""
 
     task_id: str
     count: int
@@ -100,10 +100,10 @@ class PromptRequest:
 
 
 class BudgetRatio:
-    """How much budget a token of the run's tokenizer is worth.
+    """Converts the run's token limit into a budget that the server can count.
 
-    The server counts characters, or tokens where it knows the tokenizer. `ratio` follows the
-    densest text that was seen: down at once, up slowly.
+    The server counts characters, or tokens if it has the tokenizer. `ratio` is the number of
+    those units per token. It follows the densest text so far: down at once, up slowly.
     """
 
     def __init__(self, most_tokens: int, tokenizer: str | None) -> None:
@@ -113,17 +113,17 @@ class BudgetRatio:
         self.ratio = _FIRST_RATIO if tokenizer is None else 1.0
 
     def units(self, share: float) -> int:
-        """Return the budget of prompts that just fit, or of a share of it."""
+        """Return the budget of prompts that just fit, times a share."""
         return max(1, min(int(self.most_tokens * self.ratio * share), LARGEST_BUDGET))
 
     def budget(self, units: int) -> JsonObject:
-        """Return a budget as the server wants it."""
+        """Return a budget as a field of the request."""
         if self._tokenizer is None:
             return {"characters": units}
         return {"tokens": units, "tokenizer": self._tokenizer}
 
     def learn(self, lengths: Collection[tuple[int, int]]) -> None:
-        """Take note of prompts that came together, each by its characters and tokens."""
+        """Update the ratio by the characters and tokens of prompts from one response."""
         if not lengths:
             return
         if self._tokenizer is not None:
@@ -136,94 +136,96 @@ class BudgetRatio:
 
 
 class PromptSource:
-    """The prompts of a run; picklable, as connections are made when they are needed."""
+    """The prompts of a run. It is picklable, because it connects lazily."""
 
     def __init__(self, settings: RunSettings, count_tokens: CountTokens, most_tokens: int) -> None:
         self._settings = settings
         self._count_tokens = count_tokens
         self._most_tokens = most_tokens
-        self._scratch: dict[str, Prompt] = {}
-        self._patience = Backoff("prompts are from scratch")
+        self._scratch: dict[str, TrainerPrompt] = {}
+        self._backoff = Backoff("prompts are from scratch")
         self._client: RewardClient | None = None
-        self.yardstick = BudgetRatio(most_tokens, settings.prompts.tokenizer)
+        self.budget_ratio = BudgetRatio(most_tokens, settings.prompts.tokenizer)
         self.fallbacks = 0
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_client": None}
 
     def begin(self) -> None:
-        """Get the prompt from scratch of every task, with all the patience a run has.
+        """Fetch the from-scratch prompt of every task, within the run's deadline.
 
         Raises:
             ValueError: a task is unknown, or has no prompt that is short enough.
-            RewardServerError: the server is not there.
+            RewardServerError: the server does not answer.
         """
         for task_id in self._settings.tasks:
             self._scratch[task_id] = self._longest_scratch(task_id)
 
-    def scratch(self, task_id: str) -> Prompt:
-        """Return the prompt from scratch."""
+    def scratch(self, task_id: str) -> TrainerPrompt:
+        """Return the from-scratch prompt of a task."""
         return self._scratch[task_id]
 
-    def draw(self, wish: PromptRequest, seconds: float = FETCH_SECONDS) -> list[Prompt]:
-        """Return as many prompts as are wanted, in this time, whatever the server does."""
-        scratch = self._scratch[wish.task_id]
+    def draw(self, request: PromptRequest, seconds: float = FETCH_SECONDS) -> list[TrainerPrompt]:
+        """Return the requested number of prompts in time, whatever the server does."""
+        scratch = self._scratch[request.task_id]
         if not self._settings.prompts.improve_fraction:
-            return [scratch] * wish.count
-        if not self._patience.may_ask():
-            self.fallbacks += wish.count
-            return [scratch] * wish.count
+            return [scratch] * request.count
+        if not self._backoff.may_ask():
+            self.fallbacks += request.count
+            return [scratch] * request.count
         try:
-            drawn = self._draw(wish, time.monotonic() + seconds)
-        except Exception as error:  # noqa: BLE001 - what is raised here would end the training run
-            self._patience.failed(error)
-            self.fallbacks += wish.count
-            return [scratch] * wish.count
-        self._patience.answered()
+            drawn = self._draw(request, time.monotonic() + seconds)
+        except Exception as error:  # noqa: BLE001 - an exception here would end the training run
+            self._backoff.failed(error)
+            self.fallbacks += request.count
+            return [scratch] * request.count
+        self._backoff.answered()
         self.fallbacks += drawn.count(None)
         return [prompt or scratch for prompt in drawn]
 
-    def _draw(self, wish: PromptRequest, deadline: float) -> list[Prompt | None]:
-        """Return prompts that fit, None for those that cannot be had short enough."""
+    def _draw(self, request: PromptRequest, deadline: float) -> list[TrainerPrompt | None]:
+        """Return prompts that fit, and None where none is short enough."""
         fraction = self._settings.prompts.improve_fraction
-        drawn: list[Prompt | None] = [None] * wish.count
-        open_places = list(range(wish.count))
+        drawn: list[TrainerPrompt | None] = [None] * request.count
+        missing = list(range(request.count))
         for attempt, share in enumerate(_SHARES):
-            again = PromptRequest(wish.task_id, len(open_places), wish.seed + attempt, wish.step)
+            again = PromptRequest(
+                request.task_id, len(missing), request.seed + attempt, request.step
+            )
             try:
                 found = self._ask(
-                    again, 1.0 if attempt else fraction, self.yardstick.units(share), deadline
+                    again, 1.0 if attempt else fraction, self.budget_ratio.units(share), deadline
                 )
             except RewardServerError:
                 if not attempt:
                     raise
                 break
             tokens = self._measure({prompt for prompt in found if prompt.kind == "improve"})
-            for place, prompt in zip(open_places, found, strict=True):
+            for index, prompt in zip(missing, found, strict=True):
                 is_short = tokens.get(prompt, 0) <= self._most_tokens
-                drawn[place] = prompt if is_short else None
-            open_places = [place for place in open_places if drawn[place] is None]
-            if not open_places:
+                drawn[index] = prompt if is_short else None
+            missing = [index for index in missing if drawn[index] is None]
+            if not missing:
                 break
-        # Those from scratch are all the same, and the one that is at hand is known to fit.
-        scratch = self._scratch[wish.task_id]
+        # All from-scratch prompts are equal, and the one fetched at the start fits.
+        scratch = self._scratch[request.task_id]
         return [scratch if one is not None and one.kind == "scratch" else one for one in drawn]
 
-    def _measure(self, prompts: Collection[Prompt]) -> dict[Prompt, int]:
+    def _measure(self, prompts: Collection[TrainerPrompt]) -> dict[TrainerPrompt, int]:
         tokens = {prompt: self._count_tokens(prompt.chat()) for prompt in prompts}
-        self.yardstick.learn([(prompt.characters, count) for prompt, count in tokens.items()])
+        self.budget_ratio.learn([(prompt.characters, count) for prompt, count in tokens.items()])
         return tokens
 
-    def _longest_scratch(self, task_id: str) -> Prompt:
-        """Return the prompt from scratch that uses the room there is.
+    def _longest_scratch(self, task_id: str) -> TrainerPrompt:
+        """Return the longest from-scratch prompt that fits.
 
-        Budgets are tried between those that are too small for the server and those that are too
-        large for the model, first where the yardstick says.
+        This is a binary search between budgets that are too small for the server and budgets that
+        are too large for the model. It starts at the estimate of the budget ratio.
         """
         best, low, high = None, 0, LARGEST_BUDGET
         why = "there is none"
         while high - low > max(1, high // 50):
-            guess = self.yardstick.units(_MARGIN)
+            guess = self.budget_ratio.units(_MARGIN)
             guess = guess if low < guess < high else (low + high) // 2
             try:
                 prompt = self._ask_scratch(task_id, guess)
@@ -245,42 +247,44 @@ class PromptSource:
             raise ValueError(message)
         return best
 
-    def _ask_scratch(self, task_id: str, units: int) -> Prompt:
+    def _ask_scratch(self, task_id: str, units: int) -> TrainerPrompt:
         deadline = time.monotonic() + self._settings.deadline_seconds
         (prompt,) = self._ask(PromptRequest(task_id, 1, seed=0), 0.0, units, deadline)
         return prompt
 
     def _ask(
-        self, wish: PromptRequest, fraction: float, units: int, deadline: float
-    ) -> list[Prompt]:
+        self, request: PromptRequest, fraction: float, units: int, deadline: float
+    ) -> list[TrainerPrompt]:
         settings = self._settings
-        wanted = {
+        fields = {
             "run_id": settings.run_id,
-            "n": wish.count,
+            "n": request.count,
             "improve_fraction": fraction,
             "strategy": settings.prompts.strategy,
             "scope": settings.prompts.scope,
             "parents": settings.prompts.parents,
-            "seed": wish.seed,
-            "step": wish.step,
+            "seed": request.seed,
+            "step": request.step,
             "wall_seconds": settings.wall_seconds,
-            "budget": self.yardstick.budget(units),
+            "budget": self.budget_ratio.budget(units),
         }
         if self._client is None:
             self._client = settings.client()
         left = max(0.001, deadline - time.monotonic())
-        reply = self._client.prompts(wish.task_id, deadline_seconds=left, **wanted)
+        reply = self._client.prompts(request.task_id, deadline_seconds=left, **fields)
         prompts = _Reply.model_validate(reply).prompts
-        if len(prompts) != wish.count:
-            message = f"{len(prompts)} prompts came back for {wish.count}"
+        if len(prompts) != request.count:
+            message = f"{len(prompts)} prompts came back for {request.count}"
             raise ValueError(message)
         return prompts
 
 
-def endless(settings: RunSettings, most_characters: int) -> Iterator[tuple[str, Prompt]]:
+def endless_prompts(
+    settings: RunSettings, most_characters: int
+) -> Iterator[tuple[str, TrainerPrompt]]:
     """Yield tasks in turn, each with a prompt, for trainers that count neither tokens nor steps.
 
-    Once there is a first, a server that is away does not end them.
+    After the first prompt, an unreachable server does not end the iteration.
 
     Raises:
         ValueError, RewardServerError: as `PromptSource.begin` does.

@@ -1,4 +1,4 @@
-"""What a run says about its reward server: the node `reward_server` of a configuration.
+"""The settings of a training run: the node `reward_server` of a trainer's configuration.
 
     reward_server:
       url: http://10.0.0.5:8000
@@ -7,8 +7,8 @@
       durations: {enabled: true}
       prompts: {improve_fraction: 0.5}
 
-A key of the server is not among it, because trainers write their configuration to logs: it is
-taken from the environment (`REWARD_SERVER_API_KEY`).
+The API key comes from the environment (`REWARD_SERVER_API_KEY`), because trainers write their
+configuration to logs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from trainer_client.client.options import check_url
+from trainer_client.moved import renamed
 from trainer_client.run import Run
 
 if TYPE_CHECKING:
@@ -36,12 +37,12 @@ class _Node(BaseModel):
 
 
 class DurationSettings(_Node):
-    """How a sample's duration weighs its advantage: Δt / mean Δt, unless said otherwise.
+    """The weight of a sample's advantage: Δt / mean Δt by default.
 
-    `exponent` p makes it Δt^p / mean Δt^p, `clip` bounds the weight, `mean: task` compares a
-    program with those of its own task, `clock: cpu` measures CPU seconds instead of wall time.
-    A program that never ran has no duration and hence no gradient; `minimum_seconds` is what
-    every sample counts as at least.
+    `exponent` p makes it Δt^p / mean Δt^p, `clip` limits the weight, `mean: task` takes the mean
+    over programs of the same task, `clock: cpu` measures CPU seconds instead of wall time.
+    A program that never ran has the duration 0 and hence no gradient; `minimum_seconds` is a
+    lower bound for all durations.
     """
 
     enabled: bool = True
@@ -52,12 +53,12 @@ class DurationSettings(_Node):
     minimum_seconds: Annotated[float, Field(ge=0, le=3600)] = 0.0
 
 
-class PromptSettings(_Node):
+class RunPromptSettings(_Node):
     """Which prompts the model gets; the fields are those of `POST /v1/prompts`.
 
-    `tokenizer` is the name under which the server knows the run's tokenizer, if it does: prompts
-    are then cut to length by the server. Without it the data set asks for characters and counts
-    the tokens itself. `epoch_rows` is the length of an epoch, for all tasks together.
+    `tokenizer` is the server's name for the run's tokenizer. If it is set, the server counts
+    tokens. Otherwise the data set requests a number of characters and counts the tokens itself.
+    `epoch_rows` is the number of rows of an epoch, of all tasks together.
     """
 
     improve_fraction: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -73,8 +74,8 @@ class PromptSettings(_Node):
 class RunSettings(_Node):
     """A training run and its reward server.
 
-    `deadline_seconds` bounds the whole wait for one sample, `outage_seconds` how long the server
-    may be away meanwhile. `wall_seconds` is a lower time limit for programs than their task's.
+    `deadline_seconds` limits the whole wait for one sample, `outage_seconds` how long the server
+    may be unreachable meanwhile. `wall_seconds` is a time limit for programs below their task's.
     """
 
     url: str
@@ -84,16 +85,16 @@ class RunSettings(_Node):
     outage_seconds: Annotated[float, Field(ge=0, le=86_400)] = 300.0
     wall_seconds: Seconds | None = None
     durations: DurationSettings = DurationSettings()
-    prompts: PromptSettings = PromptSettings()
+    prompts: RunPromptSettings = RunPromptSettings()
 
     _url = field_validator("url")(check_url)
 
     @classmethod
     def read(cls, node: Mapping[str, object] | None) -> Self:
-        """Return what the configuration says.
+        """Parse the node of a configuration.
 
         Raises:
-            ValueError: when it is not there, or says something else.
+            ValueError: the node is missing or not valid.
         """
         if not node:
             message = f"the configuration has no node {NODE!r}: where is the reward server?"
@@ -107,26 +108,21 @@ class RunSettings(_Node):
             ]
             raise ValueError("; ".join(lines)) from None
 
-    @property
-    def validation_run_id(self) -> str:
-        """The run of samples that nothing is trained on: the store keeps them apart."""
-        return f"{self.run_id}/validation"
-
     def without_steps(self) -> Self:
-        """Return this for a trainer that tells no step: the best stand in for the last one's."""
+        """Return settings for a trainer without steps: `best` replaces `previous_step`."""
         if self.prompts.strategy != "previous_step":
             return self
         prompts = self.prompts.model_copy(update={"strategy": "best"})
         return self.model_copy(update={"prompts": prompts})
 
     def run(self) -> Run:
-        """Return the run itself, with what it is scored by."""
+        """Return the run."""
         return Run(
             self.url, self.run_id, self.wall_seconds, self.deadline_seconds, self.outage_seconds
         )
 
     def async_client(self) -> AsyncRewardClient:
-        """Return a client for one event loop; a sample that is given up ends its job, too."""
+        """Return a client for one event loop. It cancels the jobs of abandoned samples."""
         return self.run().async_client()
 
     def client(self) -> RewardClient:
@@ -135,9 +131,13 @@ class RunSettings(_Node):
 
 
 def _plain(node: object) -> object:
-    """Return a configuration's node as plain values, whatever library holds it."""
+    """Return a node of a configuration as plain values, also of OmegaConf."""
     if hasattr(node, "items"):
         return {str(name): _plain(value) for name, value in node.items()}
     if isinstance(node, (str, bytes)) or not hasattr(node, "__iter__"):
         return node
     return [_plain(value) for value in node]
+
+
+def __getattr__(name: str) -> object:
+    return renamed(__name__, {"PromptSettings": "RunPromptSettings"}, name)

@@ -15,7 +15,7 @@ from trl import GRPOConfig, TrlParser
 from trainer_client.integrations.trl.reward import make_async_reward
 from trainer_client.integrations.trl.rows import TaskPrompts
 from trainer_client.integrations.trl.trainer import DurationGRPOTrainer
-from trainer_client.settings import PromptSettings, RunSettings
+from trainer_client.settings import RunPromptSettings, RunSettings
 
 
 @dataclass
@@ -40,7 +40,7 @@ def main() -> None:
         tasks=tuple(arguments.tasks),
         run_id=arguments.run_id,
         wall_seconds=arguments.wall_seconds,
-        prompts=PromptSettings(improve_fraction=arguments.improve_fraction),
+        prompts=RunPromptSettings(improve_fraction=arguments.improve_fraction),
     )
     tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer or arguments.model)
     prompts = TaskPrompts(settings, tokenizer, arguments.most_prompt_tokens)

@@ -1,4 +1,4 @@
-"""What the server answers, as frozen values; a number in them is a number that was earned."""
+"""The server's answers as frozen values. Every number is checked to be finite."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from trainer_client.client.errors import Circumstances, InfrastructureError
+from trainer_client.client.errors import ErrorDetails, InfrastructureError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 JsonObject = dict[str, Any]
 BAD_ANSWER: Final = "bad_answer"
-_Part = TypeVar("_Part", "Failure", "Timings", "Instrumentation", "Sandbox")
+_Part = TypeVar("_Part", "AnswerFailure", "AnswerTimings", "InstrumentationInfo", "SandboxInfo")
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class AnswerFailure:
     """How the program failed."""
 
     kind: str
@@ -28,8 +28,8 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Timings:
-    """Where the seconds went."""
+class AnswerTimings:
+    """How many seconds each stage took."""
 
     queue: float
     instrument: float
@@ -40,7 +40,7 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
-class Instrumentation:
+class InstrumentationInfo:
     """Who placed the milestone markers."""
 
     kind: str
@@ -50,8 +50,8 @@ class Instrumentation:
 
 
 @dataclass(frozen=True, slots=True)
-class Sandbox:
-    """Where the program ran; with `contended` its duration is not its own."""
+class SandboxInfo:
+    """Where the program ran. If `contended`, other programs influenced its duration."""
 
     kind: str
     image: str
@@ -61,7 +61,7 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reward and how it came about; `raw` is all that the server said, newer keys included."""
+    """A reward and its details. `raw` is the whole response, with unknown keys."""
 
     job_id: str
     solution_id: str
@@ -72,16 +72,16 @@ class Answer:
     score: float | None
     higher_is_better: bool
     valid: bool
-    error: Failure | None
+    error: AnswerFailure | None
     milestones: tuple[str, ...]
     duration_seconds: float
     cpu_seconds: float
-    timings: Timings
+    timings: AnswerTimings
     peak_memory_bytes: int
     stdout_tail: str
     stderr_tail: str
-    instrumentation: Instrumentation
-    sandbox: Sandbox
+    instrumentation: InstrumentationInfo
+    sandbox: SandboxInfo
     data_digest: str
     scheme: str
     attempt: int
@@ -91,7 +91,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one of many ended: exactly one of `answer` and `error` is there."""
+    """The outcome of one of many submissions: exactly one of `answer` and `error` is set."""
 
     index: int
     answer: Answer | None
@@ -99,10 +99,10 @@ class Result:
 
 
 def read_answer(raw: object) -> Answer:
-    """Return the server's answer as a value.
+    """Parse an answer of the server.
 
     Raises:
-        InfrastructureError: `bad_answer`, when a key is missing or a number is none.
+        InfrastructureError: `bad_answer`, if a key is missing or a number is not finite.
     """
     if not isinstance(raw, dict):
         message = "the answer is not an object"
@@ -115,8 +115,8 @@ def read_answer(raw: object) -> Answer:
 
 
 def bad_answer(message: str, job_id: str | None = None) -> InfrastructureError:
-    """Return the error of an answer that no reward server should give."""
-    return InfrastructureError(message, Circumstances(kind=BAD_ANSWER, job_id=job_id))
+    """Return the error for a malformed response."""
+    return InfrastructureError(message, ErrorDetails(kind=BAD_ANSWER, job_id=job_id))
 
 
 def _build(raw: JsonObject) -> Answer:
@@ -126,11 +126,11 @@ def _build(raw: JsonObject) -> Answer:
         "score": None if raw["score"] is None else _finite(raw["score"]),
         "duration_seconds": _finite(raw["duration_seconds"]),
         "cpu_seconds": _finite(raw["cpu_seconds"]),
-        "error": None if raw["error"] is None else _part(Failure, raw["error"]),
+        "error": None if raw["error"] is None else _part(AnswerFailure, raw["error"]),
         "milestones": tuple(raw["milestones"]),
-        "timings": _part(Timings, raw["timings"]),
-        "instrumentation": _part(Instrumentation, raw["instrumentation"]),
-        "sandbox": _part(Sandbox, raw["sandbox"]),
+        "timings": _part(AnswerTimings, raw["timings"]),
+        "instrumentation": _part(InstrumentationInfo, raw["instrumentation"]),
+        "sandbox": _part(SandboxInfo, raw["sandbox"]),
     }
     return Answer(**plain | special, raw=raw)
 

@@ -1,28 +1,29 @@
-"""The client for trainers that are asynchronous: thousands of samples, a dozen connections.
+"""The asynchronous client: thousands of pending samples over a dozen connections.
 
-A submission is accepted by `POST /v1/jobs` under a key of its own, so that whatever is repeated
-joins the first; then its job is waited for together with all others (`watch.py`). Nothing is held
-open for a single sample, and a server that is restarted meanwhile is asked again.
+`POST /v1/jobs` accepts a submission under an idempotency key, so a retry joins the first job. One
+poller then waits for all jobs together (`job_poller.py`). No connection stays open for a single
+sample, and the client keeps retrying while the server restarts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-from trainer_client.client.completion import as_completed
-from trainer_client.client.errors import RewardServerError
-from trainer_client.client.options import HERE, OptionFields, Options, check_url
+from trainer_client.client.answers import Result
+from trainer_client.client.errors import RewardServerError, SampleLostError
+from trainer_client.client.options import DEFAULT_URL, OptionFields, Options, check_url
 from trainer_client.client.session import Session
 from trainer_client.client.submissions import Fields, Job, Submission, job_of
 from trainer_client.client.transport import Request
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
+    from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
     from types import TracebackType
 
-    from trainer_client.client.answers import Answer, JsonObject, Result
+    from trainer_client.client.answers import Answer, JsonObject
 
 Rest = Literal["continue", "cancel"]
 _READY_SECONDS = 10.0
@@ -32,7 +33,7 @@ class AsyncRewardClient:
     """Talks to one reward server from one event loop; see `Options` for the keywords."""
 
     def __init__(
-        self, url: str = HERE, api_key: str | None = None, **options: Unpack[OptionFields]
+        self, url: str = DEFAULT_URL, api_key: str | None = None, **options: Unpack[OptionFields]
     ) -> None:
         self._url = check_url(url)
         self._api_key = api_key
@@ -52,10 +53,10 @@ class AsyncRewardClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; calls that still wait raise RuntimeError, their jobs go on."""
+        """Close the connections. Pending calls raise RuntimeError; their jobs keep running."""
         self._is_closed = True
         if self._session is not None:
-            self._session.check_place()
+            self._session.check_owner()
             await self._session.close()
 
     async def score(
@@ -65,11 +66,11 @@ class AsyncRewardClient:
         deadline_seconds: float | None = None,
         **fields: Unpack[Fields],
     ) -> Answer:
-        """Have one submission scored.
+        """Score one submission.
 
         Raises:
-            SampleLostError: there is no reward for this sample.
-            RequestRefusedError: the request is wrong; so will the next be.
+            SampleLostError: this sample has no reward.
+            RequestRefusedError: the request is wrong, and so would the next one be.
         """
         return await self._open().score(
             Submission(task_id, **fields),
@@ -85,13 +86,13 @@ class AsyncRewardClient:
         rest: Rest = "continue",
         deadline_seconds: float | None = None,
     ) -> AsyncGenerator[Result, None]:
-        """Have many submissions scored and yield how they ended, in that order.
+        """Score many submissions and yield the results in order of completion.
 
-        With `min_complete` it ends with so many answers. The rest is then cancelled, or goes on at
-        the server without us, as far as the server has accepted it. One deadline is for all.
+        With `min_complete` the iteration ends after that many answers. `rest` decides whether the
+        remaining jobs are cancelled or continue on the server. One deadline covers all submissions.
 
         Raises:
-            RequestRefusedError: one of the requests is wrong; so will others be.
+            RequestRefusedError: one of the requests is wrong.
         """
         submissions, deadline = list(items), self._deadline(deadline_seconds)
         if min_complete is not None and not 1 <= min_complete <= len(submissions):
@@ -100,7 +101,7 @@ class AsyncRewardClient:
         cancels = rest == "cancel" or self._options.cancel_on_abandon
         session = self._open()
         scores = [session.score(one, deadline, cancels=cancels) for one in submissions]
-        async with contextlib.aclosing(as_completed(scores, min_complete)) as results:
+        async with contextlib.aclosing(_in_order_of_completion(scores, min_complete)) as results:
             async for result in results:
                 yield result
 
@@ -111,57 +112,57 @@ class AsyncRewardClient:
         deadline_seconds: float | None = None,
         **fields: Unpack[Fields],
     ) -> Job:
-        """Have one submission accepted, durably, and return its job.
+        """Submit without waiting, and return the job. The server has stored it durably.
 
         Raises:
-            SampleLostError: it is not known to be accepted.
+            SampleLostError: it is not known whether the server accepted it.
             RequestRefusedError: the request is wrong.
         """
         submission = Submission(task_id, **fields).with_key()
         return await self._open().submit(submission, self._deadline(deadline_seconds))
 
     async def wait(self, job: Job | str, *, deadline_seconds: float | None = None) -> Answer:
-        """Wait for a job's answer; only one that comes with its submission is ever run again.
+        """Wait for a job's answer. Only a `Job` with its submission can be resubmitted if lost.
 
         Raises:
-            SampleLostError: there is no reward for this sample.
-            RequestRefusedError: there is no such job.
+            SampleLostError: this sample has no reward.
+            RequestRefusedError: the server does not know the job.
         """
         return await self._open().wait(job_of(job), self._deadline(deadline_seconds))
 
     async def as_completed(
         self, jobs: Iterable[Job | str], *, deadline_seconds: float | None = None
     ) -> AsyncGenerator[Result, None]:
-        """Wait for jobs and yield how they ended, in that order; `index` is that in `jobs`.
+        """Wait for jobs and yield results in order of completion; `index` refers to `jobs`.
 
         Raises:
-            RequestRefusedError: one of them does not exist.
+            RequestRefusedError: the server does not know one of them.
         """
         found, deadline = [job_of(job) for job in jobs], self._deadline(deadline_seconds)
         session = self._open()
         waits = [session.wait(job, deadline) for job in found]
-        async with contextlib.aclosing(as_completed(waits, None)) as results:
+        async with contextlib.aclosing(_in_order_of_completion(waits, None)) as results:
             async for result in results:
                 yield result
 
     async def cancel(self, job: Job | str, *, deadline_seconds: float | None = None) -> str:
-        """End a job that nobody wants any more and return its state; what has ended stays.
+        """Cancel a job and return its state. A job that has ended keeps its result.
 
         Raises:
-            SampleLostError: it is not known to be cancelled.
-            RequestRefusedError: there is no such job.
+            SampleLostError: it is not known whether the job was cancelled.
+            RequestRefusedError: the server does not know the job.
         """
         return await self._open().cancel(job_of(job), self._deadline(deadline_seconds))
 
     async def cancel_run(
         self, run_id: str, *, up_to_step: int, deadline_seconds: float | None = None
     ) -> int:
-        """End all jobs of a run up to a step that have not ended, and return how many.
+        """Cancel all pending jobs of a run up to a step, and return how many.
 
-        Jobs without a step, and those that were sent with another key, are left alone.
+        Jobs without a step and jobs submitted with another API key are not affected.
 
         Raises:
-            SampleLostError: they are not known to be cancelled.
+            SampleLostError: it is not known whether they were cancelled.
             RequestRefusedError: the request is wrong.
         """
         deadline = self._deadline(deadline_seconds)
@@ -170,29 +171,29 @@ class AsyncRewardClient:
     async def prompts(
         self, task_id: str, *, deadline_seconds: float | None = None, **fields: object
     ) -> JsonObject:
-        """Get prompts of a task: from scratch, and to improve on what a run did before.
+        """Get prompts for a task: from scratch, or to improve on earlier solutions of a run.
 
         Raises:
-            RewardServerError: when there are none.
+            RewardServerError: the server returns none.
         """
         request = Request("POST", "/v1/prompts", {"task_id": task_id, **fields})
-        return await self._open().wire.ask(request, self._deadline(deadline_seconds))
+        return await self._open().transport.ask(request, self._deadline(deadline_seconds))
 
     async def get(self, path: str, **query: object) -> JsonObject:
-        """Read anything else the server shows.
+        """Send a GET request for any other resource.
 
         Raises:
-            RewardServerError: when it shows nothing there.
+            RewardServerError: the request fails.
         """
         given = {name: str(value) for name, value in query.items() if value is not None}
         deadline = self._deadline(None)
-        return await self._open().wire.ask(Request("GET", path, query=given), deadline)
+        return await self._open().transport.ask(Request("GET", path, query=given), deadline)
 
     async def ready(self) -> bool:
-        """Tell whether the server can score now, without patience."""
+        """Check once, without retries, whether the server can score now."""
         request = Request("GET", "/readyz", answer_seconds=_READY_SECONDS)
         try:
-            return (await self._open().wire.ask_once(request)).get("ready") is True
+            return (await self._open().transport.ask_once(request)).get("ready") is True
         except RewardServerError:
             return False
 
@@ -202,9 +203,48 @@ class AsyncRewardClient:
             raise RuntimeError(message)
         if self._session is None:
             self._session = Session(self._url, self._api_key, self._options)
-        self._session.check_place()
+        self._session.check_owner()
         return self._session
 
     def _deadline(self, seconds: float | None) -> float:
         given = self._options.deadline_seconds if seconds is None else seconds
         return asyncio.get_running_loop().time() + given
+
+
+async def _in_order_of_completion(
+    calls: Sequence[Coroutine[None, None, Answer]], enough: int | None
+) -> AsyncGenerator[Result, None]:
+    """Yield results until all calls have ended, or `enough` of them with an answer.
+
+    Raises:
+        RewardServerError: the first error that is not the loss of one sample.
+    """
+    ended: asyncio.Queue[tuple[int, asyncio.Task[Answer]]] = asyncio.Queue()
+    tasks = [asyncio.create_task(call) for call in calls]
+    for index, task in enumerate(tasks):
+        task.add_done_callback(partial(_put, ended, index))
+    answers = 0
+    try:
+        for _ in tasks:
+            result = _result(*await ended.get())
+            answers += result.answer is not None
+            yield result
+            if answers == enough:
+                return
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _put(
+    ended: asyncio.Queue[tuple[int, asyncio.Task[Answer]]], index: int, task: asyncio.Task[Answer]
+) -> None:
+    ended.put_nowait((index, task))
+
+
+def _result(index: int, task: asyncio.Task[Answer]) -> Result:
+    try:
+        return Result(index, task.result(), None)
+    except SampleLostError as error:
+        return Result(index, None, error)

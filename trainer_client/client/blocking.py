@@ -1,7 +1,7 @@
-"""The client for everybody else: the asynchronous one, on a thread of its own.
+"""The blocking client: runs the asynchronous one on a background thread.
 
-Any number of threads may share it; they share its dozen connections, too. A process that was
-forked gets a thread and connections of its own with its first call.
+Any number of threads may share a client and its dozen connections. A forked process starts a new
+thread and opens new connections on its first call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from trainer_client.client.asynchronous import AsyncRewardClient
-from trainer_client.client.options import HERE, OptionFields, Options, check_url
+from trainer_client.client.options import DEFAULT_URL, OptionFields, Options, check_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from trainer_client.client.submissions import Fields, Job, Submission
 
 _T = TypeVar("_T")
-_LEAVE_SECONDS = 10.0
+_SHUTDOWN_SECONDS = 10.0
 _CLOSED = "the client is closed"
 
 
 class _Background:
-    """An event loop on a daemon thread, and the client that lives there."""
+    """An event loop on a daemon thread, with the asynchronous client that it runs."""
 
     def __init__(self, client: AsyncRewardClient) -> None:
         self.client = client
         self._lock = threading.Lock()
-        self._is_leaving = False
+        self._is_stopping = False
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._live, name="reward client", daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, name="reward client", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Run something there and wait for it; an interruption here ends it there."""
+        """Run a coroutine on the background thread and wait. An interruption cancels it."""
         with self._lock:
-            if self._is_leaving:
+            if self._is_stopping:
                 work.close()
                 raise RuntimeError(_CLOSED)
             future = asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -57,43 +57,47 @@ class _Background:
             future.cancel()
 
     def pull(self, results: AsyncGenerator[Result, None]) -> Iterator[Result]:
-        """Yield here what is yielded there."""
+        """Yield the results of an asynchronous generator."""
         try:
             while (result := self.run(_next(results))) is not None:
                 yield result
         finally:
-            with contextlib.suppress(RuntimeError):  # closed, and with it all that it yielded
+            with contextlib.suppress(
+                RuntimeError
+            ):  # the client is closed, and the generator with it
                 self.run(_end(results))
 
     def stop(self) -> None:
         """Close the client and end the thread."""
         with self._lock:
-            self._is_leaving = True
-        asyncio.run_coroutine_threadsafe(self._leave(), self._loop).result(_LEAVE_SECONDS)
+            self._is_stopping = True
+        asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result(_SHUTDOWN_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_LEAVE_SECONDS)
+        self._thread.join(_SHUTDOWN_SECONDS)
 
     def abandon(self) -> None:
-        """Let the thread close the client and end, and do not wait for it.
+        """Tell the thread to close the client and end, without waiting for it.
 
-        For the collector of garbage, who may come by in any thread and in the midst of anything:
-        what the closing needs may be held by the very thread that would wait for it.
+        The garbage collector calls this, in any thread and at any point. That thread may hold a
+        lock that closing needs, so waiting could deadlock.
         """
-        with contextlib.suppress(RuntimeError):  # it has ended already
-            self._loop.call_soon_threadsafe(self._depart)
+        with contextlib.suppress(RuntimeError):  # the loop has ended already
+            self._loop.call_soon_threadsafe(self._start_shutdown)
 
-    def _depart(self) -> None:
-        self._departure = self._loop.create_task(self._leave())
-        self._departure.add_done_callback(lambda _: self._loop.stop())
+    def _start_shutdown(self) -> None:
+        self._shutdown = self._loop.create_task(self._shut_down())
+        self._shutdown.add_done_callback(lambda _: self._loop.stop())
 
-    def _live(self) -> None:
+    def _run_loop(self) -> None:
         self._loop.run_forever()
         self._loop.close()
 
-    async def _leave(self) -> None:
+    async def _shut_down(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         interrupted = [task for task in others if task.cancelling()]
-        await asyncio.gather(*interrupted, return_exceptions=True)  # they may cancel their jobs
+        await asyncio.gather(
+            *interrupted, return_exceptions=True
+        )  # they may still cancel their jobs
         await self.client.close()
         for task in others:
             task.cancel()
@@ -113,7 +117,7 @@ class RewardClient:
     """Talks to one reward server from any thread; see `Options` for the keywords."""
 
     def __init__(
-        self, url: str = HERE, api_key: str | None = None, **options: Unpack[OptionFields]
+        self, url: str = DEFAULT_URL, api_key: str | None = None, **options: Unpack[OptionFields]
     ) -> None:
         self._url = check_url(url)
         self._api_key = api_key
@@ -121,9 +125,9 @@ class RewardClient:
         Options(**options)
         self._lock = threading.Lock()
         self._background: _Background | None = None
-        self._farewell: weakref.finalize[..., RewardClient] | None = None
+        self._finalizer: weakref.finalize[..., RewardClient] | None = None
         self._is_closed = False
-        _living.add(self)
+        _open_clients.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -137,13 +141,13 @@ class RewardClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections; calls that still wait raise RuntimeError, their jobs go on."""
+        """Close the connections. Pending calls raise RuntimeError; their jobs keep running."""
         with self._lock:
             self._is_closed = True
-            farewell, background = self._farewell, self._background
-            self._farewell = self._background = None
-        if farewell is not None and background is not None:
-            farewell.detach()
+            finalizer, background = self._finalizer, self._background
+            self._finalizer = self._background = None
+        if finalizer is not None and background is not None:
+            finalizer.detach()
             background.stop()
 
     def score(
@@ -153,14 +157,16 @@ class RewardClient:
         deadline_seconds: float | None = None,
         **fields: Unpack[Fields],
     ) -> Answer:
-        """Have one submission scored.
+        """Score one submission.
 
         Raises:
-            SampleLostError: there is no reward for this sample.
-            RequestRefusedError: the request is wrong; so will the next be.
+            SampleLostError: this sample has no reward.
+            RequestRefusedError: the request is wrong, and so would the next one be.
         """
-        there = self._open()
-        return there.run(there.client.score(task_id, deadline_seconds=deadline_seconds, **fields))
+        background = self._open()
+        return background.run(
+            background.client.score(task_id, deadline_seconds=deadline_seconds, **fields)
+        )
 
     def score_many(
         self,
@@ -170,19 +176,19 @@ class RewardClient:
         rest: Rest = "continue",
         deadline_seconds: float | None = None,
     ) -> Iterator[Result]:
-        """Have many submissions scored and yield how they ended, in that order.
+        """Score many submissions and yield the results in order of completion.
 
-        With `min_complete` it ends with so many answers. The rest is then cancelled, or goes on at
-        the server without us, as far as the server has accepted it. One deadline is for all.
+        With `min_complete` the iteration ends after that many answers. `rest` decides whether the
+        remaining jobs are cancelled or continue on the server. One deadline covers all submissions.
 
         Raises:
-            RequestRefusedError: one of the requests is wrong; so will others be.
+            RequestRefusedError: one of the requests is wrong.
         """
-        there = self._open()
-        results = there.client.score_many(
+        background = self._open()
+        results = background.client.score_many(
             items, min_complete=min_complete, rest=rest, deadline_seconds=deadline_seconds
         )
-        return there.pull(results)
+        return background.pull(results)
 
     def submit(
         self,
@@ -191,61 +197,63 @@ class RewardClient:
         deadline_seconds: float | None = None,
         **fields: Unpack[Fields],
     ) -> Job:
-        """Have one submission accepted, durably, and return its job.
+        """Submit without waiting, and return the job. The server has stored it durably.
 
         Raises:
-            SampleLostError: it is not known to be accepted.
+            SampleLostError: it is not known whether the server accepted it.
             RequestRefusedError: the request is wrong.
         """
-        there = self._open()
-        return there.run(there.client.submit(task_id, deadline_seconds=deadline_seconds, **fields))
+        background = self._open()
+        return background.run(
+            background.client.submit(task_id, deadline_seconds=deadline_seconds, **fields)
+        )
 
     def wait(self, job: Job | str, *, deadline_seconds: float | None = None) -> Answer:
-        """Wait for a job's answer; only one that comes with its submission is ever run again.
+        """Wait for a job's answer. Only a `Job` with its submission can be resubmitted if lost.
 
         Raises:
-            SampleLostError: there is no reward for this sample.
-            RequestRefusedError: there is no such job.
+            SampleLostError: this sample has no reward.
+            RequestRefusedError: the server does not know the job.
         """
-        there = self._open()
-        return there.run(there.client.wait(job, deadline_seconds=deadline_seconds))
+        background = self._open()
+        return background.run(background.client.wait(job, deadline_seconds=deadline_seconds))
 
     def as_completed(
         self, jobs: Iterable[Job | str], *, deadline_seconds: float | None = None
     ) -> Iterator[Result]:
-        """Wait for jobs and yield how they ended, in that order; `index` is that in `jobs`.
+        """Wait for jobs and yield results in order of completion; `index` refers to `jobs`.
 
         Raises:
-            RequestRefusedError: one of them does not exist.
+            RequestRefusedError: the server does not know one of them.
         """
-        there = self._open()
-        results = there.client.as_completed(jobs, deadline_seconds=deadline_seconds)
-        return there.pull(results)
+        background = self._open()
+        results = background.client.as_completed(jobs, deadline_seconds=deadline_seconds)
+        return background.pull(results)
 
     def cancel(self, job: Job | str, *, deadline_seconds: float | None = None) -> str:
-        """End a job that nobody wants any more and return its state; what has ended stays.
+        """Cancel a job and return its state. A job that has ended keeps its result.
 
         Raises:
-            SampleLostError: it is not known to be cancelled.
-            RequestRefusedError: there is no such job.
+            SampleLostError: it is not known whether the job was cancelled.
+            RequestRefusedError: the server does not know the job.
         """
-        there = self._open()
-        return there.run(there.client.cancel(job, deadline_seconds=deadline_seconds))
+        background = self._open()
+        return background.run(background.client.cancel(job, deadline_seconds=deadline_seconds))
 
     def cancel_run(
         self, run_id: str, *, up_to_step: int, deadline_seconds: float | None = None
     ) -> int:
-        """End all jobs of a run up to a step that have not ended, and return how many.
+        """Cancel all pending jobs of a run up to a step, and return how many.
 
-        Jobs without a step, and those that were sent with another key, are left alone.
+        Jobs without a step and jobs submitted with another API key are not affected.
 
         Raises:
-            SampleLostError: they are not known to be cancelled.
+            SampleLostError: it is not known whether they were cancelled.
             RequestRefusedError: the request is wrong.
         """
-        there = self._open()
-        return there.run(
-            there.client.cancel_run(
+        background = self._open()
+        return background.run(
+            background.client.cancel_run(
                 run_id, up_to_step=up_to_step, deadline_seconds=deadline_seconds
             )
         )
@@ -253,27 +261,29 @@ class RewardClient:
     def prompts(
         self, task_id: str, *, deadline_seconds: float | None = None, **fields: object
     ) -> JsonObject:
-        """Get prompts of a task: from scratch, and to improve on what a run did before.
+        """Get prompts for a task: from scratch, or to improve on earlier solutions of a run.
 
         Raises:
-            RewardServerError: when there are none.
+            RewardServerError: the server returns none.
         """
-        there = self._open()
-        return there.run(there.client.prompts(task_id, deadline_seconds=deadline_seconds, **fields))
+        background = self._open()
+        return background.run(
+            background.client.prompts(task_id, deadline_seconds=deadline_seconds, **fields)
+        )
 
     def get(self, path: str, **query: object) -> JsonObject:
-        """Read anything else the server shows.
+        """Send a GET request for any other resource.
 
         Raises:
-            RewardServerError: when it shows nothing there.
+            RewardServerError: the request fails.
         """
-        there = self._open()
-        return there.run(there.client.get(path, **query))
+        background = self._open()
+        return background.run(background.client.get(path, **query))
 
     def ready(self) -> bool:
-        """Tell whether the server can score now, without patience."""
-        there = self._open()
-        return there.run(there.client.ready())
+        """Check once, without retries, whether the server can score now."""
+        background = self._open()
+        return background.run(background.client.ready())
 
     def _open(self) -> _Background:
         with self._lock:
@@ -282,34 +292,34 @@ class RewardClient:
             if self._background is None:
                 client = AsyncRewardClient(self._url, self._api_key, **self._options)
                 self._background = _Background(client)
-                self._farewell = weakref.finalize(self, self._background.abandon)
-                self._farewell.atexit = False
+                self._finalizer = weakref.finalize(self, self._background.abandon)
+                self._finalizer.atexit = False
             return self._background
 
-    def _begin_anew(self) -> None:
-        """Forget, in a forked process, the thread that stayed behind in the other.
+    def _reset_after_fork(self) -> None:
+        """Drop, in a forked process, the thread that exists only in the parent.
 
-        Nothing of it may be closed here: its selector is one and the same in both processes.
+        Nothing of it may be closed here: both processes share its selector.
         """
-        if self._farewell is not None:
-            self._farewell.detach()
-        _left_behind.append(self._background)
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        _abandoned.append(self._background)
         self._lock = threading.Lock()
-        self._background = self._farewell = None
+        self._background = self._finalizer = None
 
 
-_living: weakref.WeakSet[RewardClient] = weakref.WeakSet()
-_left_behind: list[object] = []
+_open_clients: weakref.WeakSet[RewardClient] = weakref.WeakSet()
+_abandoned: list[object] = []
 
 
 def _after_fork() -> None:
-    for client in list(_living):
-        client._begin_anew()  # noqa: SLF001
+    for client in list(_open_clients):
+        client._reset_after_fork()  # noqa: SLF001
 
 
 def _at_exit() -> None:
-    for client in list(_living):
-        with contextlib.suppress(TimeoutError):  # the process ends in any case
+    for client in list(_open_clients):
+        with contextlib.suppress(TimeoutError):  # the process exits anyway
             client.close()
 
 

@@ -1,16 +1,16 @@
-"""Why there is no reward, as exceptions.
+"""Exceptions that say why there is no reward.
 
-    RewardServerError             there is no reward
-    ├── SampleLostError           not for this sample: drop it and go on   <- the one to catch
+    RewardServerError             no reward
+    ├── SampleLostError           for this sample: drop it and continue   <- catch this one
     │   ├── InfrastructureError   the server failed, or cannot be reached
-    │   ├── OverloadedError       the server had no room until the deadline
-    │   ├── DeadlineExceededError the caller's deadline passed; the job may still be found
+    │   ├── OverloadedError       the queue was full until the deadline
+    │   ├── DeadlineExceededError the caller's deadline passed; the job may still end
     │   ├── JobCancelledError     somebody cancelled the job
     │   └── TooLargeError         413: the model wrote too much (also a RequestRefusedError)
-    └── RequestRefusedError       401, 404, 409, 422: our request is wrong; stop and mend it
+    └── RequestRefusedError       401, 404, 409, 422: the request is wrong; fix it
 
-A trainer catches `SampleLostError` and masks the sample. What is left is a mistake that every
-further request would repeat: a wrong key, an unknown task. It is not caught, and ends the run.
+A trainer catches `SampleLostError` and masks the sample. The other errors are mistakes that every
+further request would repeat, such as a wrong key or an unknown task. They should end the run.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What is known about a missing reward.
+class ErrorDetails:
+    """Details of a missing reward.
 
-    `idempotency_key` is the one that was sent: whoever sends it again joins the same job.
+    `idempotency_key` is the key of the request. A request with the same key joins the same job.
     """
 
     status: int | None = None
@@ -37,10 +37,10 @@ class Circumstances:
 class RewardServerError(Exception):
     """There is no reward for this submission."""
 
-    def __init__(self, message: str, known: Circumstances | None = None) -> None:
+    def __init__(self, message: str, known: ErrorDetails | None = None) -> None:
         super().__init__(message, known)
         self.message = message
-        self._known = known or Circumstances()
+        self._known = known or ErrorDetails()
 
     def __str__(self) -> str:
         return self.message
@@ -52,17 +52,17 @@ class RewardServerError(Exception):
 
     @property
     def kind(self) -> str:
-        """Return the server's name for what went wrong, or ours."""
+        """Return the server's or the client's name for the problem."""
         return self._known.kind
 
     @property
     def retryable(self) -> bool:
-        """Tell whether the same request may do better later."""
+        """Tell whether the same request may succeed later."""
         return self._known.retryable
 
     @property
     def job_id(self) -> str | None:
-        """Return the job, if one is known to exist."""
+        """Return the id of the job, if one is known to exist."""
         return self._known.job_id
 
     @property
@@ -75,8 +75,8 @@ class RewardServerError(Exception):
         """Return how long the server asked to wait before the next try."""
         return self._known.retry_after_seconds
 
-    def about(self, *, job_id: str | None = None, key: str | None = None) -> Self:
-        """Return this error as that of one job."""
+    def with_ids(self, *, job_id: str | None = None, key: str | None = None) -> Self:
+        """Return this error with the ids of a job."""
         known = replace(
             self._known,
             job_id=job_id or self.job_id,
@@ -86,11 +86,11 @@ class RewardServerError(Exception):
 
 
 class SampleLostError(RewardServerError):
-    """This sample has no reward; others may well have one. Never put a number in its place."""
+    """This sample has no reward; others may have one. Never replace the reward by a number."""
 
 
 class InfrastructureError(SampleLostError):
-    """The server failed, answered what cannot be used, or could not be reached."""
+    """The server failed, sent an unusable response, or could not be reached."""
 
 
 class OverloadedError(SampleLostError):
@@ -106,8 +106,8 @@ class JobCancelledError(SampleLostError):
 
 
 class RequestRefusedError(RewardServerError):
-    """The server will never take this request as it is."""
+    """The server will never accept this request as it is."""
 
 
 class TooLargeError(RequestRefusedError, SampleLostError):
-    """What the model wrote is larger than the server takes; a shorter text would have passed."""
+    """The completion is larger than the server accepts. A shorter one would pass."""

@@ -1,4 +1,4 @@
-"""How a client behaves, in one value."""
+"""The options of a client."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import httpx
 if TYPE_CHECKING:
     import ssl
 
-HERE = "http://127.0.0.1:8000"
+DEFAULT_URL = "http://127.0.0.1:8000"
 
 
 class OptionFields(TypedDict, total=False):
-    """What may be said about a client besides where its server is; see `Options`."""
+    """The keyword arguments of a client; see `Options`."""
 
     deadline_seconds: float
     outage_seconds: float
@@ -29,18 +29,18 @@ class OptionFields(TypedDict, total=False):
 class Options:
     """How a client behaves.
 
-    `deadline_seconds` is for a call that names none: six hours are more than a batch should queue,
-    and the end of a run that would hang. `outage_seconds` is how long a server may be away before
-    the samples that wait for it are given up; a restart takes less. `resubmissions` is how often a
-    job that the server itself lost is sent again: the server has tried several times by then, so
-    one more is for a machine that was replaced, and many would hide one that is broken.
-    `cancel_on_abandon` cancels the job of a call that was cancelled or ran out of time. Submissions
-    use up to `connections` connections; waiting, however much is outstanding, needs three more,
-    and everything else two.
-
-    Proxies, certificates and passwords named in the environment are not used: clusters set
-    `HTTP_PROXY` for the internet, and a reward server on loopback or next door is not there. A
-    `proxy` or certificates (`verify`) are given here.
+    - `deadline_seconds`: the limit of a call that names none. Six hours are longer than a batch
+      should queue, and still end a run that would hang.
+    - `outage_seconds`: how long the server may be unreachable before the client gives up the
+      waiting samples. A restart takes less.
+    - `resubmissions`: how often the client resubmits a job that the server lost. The server has
+      retried several times by then. One more covers a replaced machine; many would hide a broken
+      one.
+    - `cancel_on_abandon`: cancel the job of a call that was cancelled or ran out of time.
+    - `connections`: the limit for submissions. Waiting needs three more connections, however many
+      jobs are pending, and everything else two.
+    - `proxy`, `verify`: a proxy and certificates. The client ignores those in the environment:
+      clusters set `HTTP_PROXY` for the internet, and the reward server is not there.
     """
 
     deadline_seconds: float = 6 * 3600.0
@@ -61,10 +61,10 @@ class Options:
 
 
 def check_url(url: str) -> str:
-    """Return the address of a server.
+    """Return a server's URL if it is valid.
 
     Raises:
-        ValueError: when it is none; trying it again and again would not help.
+        ValueError: it is not an HTTP URL.
     """
     try:
         parsed = httpx.URL(url)

@@ -1,4 +1,4 @@
-"""Reading what came back: an object, or the exception that says why there is none."""
+"""Parses HTTP responses: a JSON object, or the exception that says why there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer_client.client.answers import BAD_ANSWER
 from trainer_client.client.errors import (
-    Circumstances,
+    ErrorDetails,
     InfrastructureError,
     JobCancelledError,
     OverloadedError,
@@ -31,7 +31,7 @@ _SHOWN_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class ServerReply:
-    """A response as it came, whoever it came from."""
+    """A raw response, of the reward server or of a proxy in between."""
 
     status: int
     headers: Mapping[str, str]
@@ -39,10 +39,10 @@ class ServerReply:
 
 
 def read_reply(reply: ServerReply) -> JsonObject:
-    """Return the object that a good reply has.
+    """Return the JSON object of a successful response.
 
     Raises:
-        RewardServerError: for every other; what does not come from a reward server says so.
+        RewardServerError: any other response. The message says if no reward server sent it.
     """
     content = _parse(reply.body)
     if 200 <= reply.status < 300:
@@ -57,10 +57,10 @@ def read_reply(reply: ServerReply) -> JsonObject:
 def job_error(problem: Mapping[str, Any], job_id: str) -> RewardServerError:
     """Return the exception for a job that ended without an answer."""
     retryable = problem.get("retryable") is True
-    return _kinded(problem, Circumstances(None, str(problem.get("kind")), retryable, job_id))
+    return _kinded(problem, ErrorDetails(None, str(problem.get("kind")), retryable, job_id))
 
 
-def _kinded(problem: Mapping[str, Any], known: Circumstances) -> RewardServerError:
+def _kinded(problem: Mapping[str, Any], known: ErrorDetails) -> RewardServerError:
     message = str(problem.get("detail") or problem.get("message") or known.kind)
     if known.kind == CANCELLED:
         return JobCancelledError(message, known)
@@ -69,13 +69,13 @@ def _kinded(problem: Mapping[str, Any], known: Circumstances) -> RewardServerErr
     return _refusal(known.status)(message, known)
 
 
-def _known(reply: ServerReply, kind: str, retryable: bool) -> Circumstances:  # noqa: FBT001
+def _known(reply: ServerReply, kind: str, retryable: bool) -> ErrorDetails:  # noqa: FBT001
     seconds = retry_after_seconds(reply.headers.get("retry-after", "").strip())
-    return Circumstances(reply.status, kind, retryable, retry_after_seconds=seconds)
+    return ErrorDetails(reply.status, kind, retryable, retry_after_seconds=seconds)
 
 
 def retry_after_seconds(text: str) -> float:
-    """Return how long to wait, in either of HTTP's two spellings."""
+    """Parse `Retry-After`, as seconds or as a date."""
     if text.isdecimal():
         return float(text)
     try:
@@ -95,7 +95,7 @@ def _refusal(status: int | None) -> type[RewardServerError]:
 
 
 def _foreign_error(reply: ServerReply) -> RewardServerError:
-    """Return the error for a reply of something between us and the server."""
+    """Return the error for a response of a proxy or another server."""
     message = _foreign(reply)
     if reply.status < 300 or reply.status >= 500 or reply.status == HTTPStatus.REQUEST_TIMEOUT:
         return InfrastructureError(message, _known(reply, BAD_ANSWER, retryable=True))

@@ -1,4 +1,4 @@
-"""What is sent to be scored, and the job it becomes."""
+"""Submissions and the jobs they become."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import uuid
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self, TypedDict
 
-from trainer_client.client.errors import Circumstances, RequestRefusedError
+from trainer_client.client.errors import ErrorDetails, RequestRefusedError
 
 if TYPE_CHECKING:
     from trainer_client.client.answers import JsonObject
@@ -16,7 +16,7 @@ Priority = Literal["training", "evaluation"]
 
 
 class Fields(TypedDict, total=False):
-    """What a submission may say besides its task; one of `completion` and `code` it must."""
+    """The optional fields of a submission; `completion` or `code` is required."""
 
     completion: str | None
     code: str | None
@@ -32,9 +32,9 @@ class Fields(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a model wrote for a task; exactly one of `completion` and `code`.
+    """What a model wrote for a task: exactly one of `completion` and `code`.
 
-    Without an `idempotency_key` every sending of it is a job of its own.
+    Without an `idempotency_key` every request creates a new job.
     """
 
     task_id: str
@@ -50,17 +50,17 @@ class Submission:
     idempotency_key: str | None = None
 
     def with_key(self) -> Self:
-        """Return this with a key, so that however often it is sent it is one job."""
+        """Return this with a key, so that retries join one job."""
         return self if self.idempotency_key else replace(self, idempotency_key=uuid.uuid4().hex)
 
     def body(self) -> JsonObject:
-        """Return what goes over the wire."""
+        """Return the request body."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A submission that the server has accepted, durably."""
+    """A submission that the server has accepted and stored."""
 
     job_id: str
     submission: Submission | None = None
@@ -70,12 +70,12 @@ def job_of(job: Job | str) -> Job:
     """Return a job by itself or by its id.
 
     Raises:
-        RequestRefusedError: when it is no id; asked for with others it would spoil theirs.
+        RequestRefusedError: it is no valid id. In a poll it would make the server reject all ids.
     """
     found = job if isinstance(job, Job) else Job(job)
     try:
         return replace(found, job_id=str(uuid.UUID(found.job_id)))
     except ValueError:
         message = f"{found.job_id!r} is not the id of a job"
-        known = Circumstances(kind="not_found", job_id=found.job_id)
+        known = ErrorDetails(kind="not_found", job_id=found.job_id)
         raise RequestRefusedError(message, known) from None

@@ -1,6 +1,6 @@
-"""The one door to the server: asks, and asks again what may do better, until a deadline.
+"""HTTP requests with retries until a deadline.
 
-Everything that goes through is safe to repeat: reads, cancellations, and submissions with a key.
+Every request is safe to repeat: reads, cancellations, and submissions with an idempotency key.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import httpx
 
 from trainer_client.client.answers import bad_answer
 from trainer_client.client.errors import (
-    Circumstances,
     DeadlineExceededError,
+    ErrorDetails,
     InfrastructureError,
     OverloadedError,
     RequestRefusedError,
     RewardServerError,
 )
-from trainer_client.client.outage import OutageTracker
+from trainer_client.client.outages import OutageTracker
 from trainer_client.client.replies import ServerReply, read_reply
 
 if TYPE_CHECKING:
@@ -37,13 +37,15 @@ _OTHERS: Final = 2
 _CONNECT_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
-_KEEP_ALIVE_SECONDS = 60.0  # half of the server's: what we use again it has not just closed
+_KEEP_ALIVE_SECONDS = (
+    60.0  # half of the server's, so that we never reuse a connection it has just closed
+)
 _MOST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked, and how long the server may take over it."""
+    """An HTTP request, and how long the server may take to answer it."""
 
     method: str
     path: str
@@ -53,7 +55,7 @@ class Request:
 
 
 class Transport:
-    """Few connections to one server, shared by every call of a client."""
+    """A few connections to one server, shared by all calls of a client."""
 
     def __init__(self, url: str, api_key: str | None, options: Options) -> None:
         headers = {"Accept-Encoding": "identity"}
@@ -68,7 +70,7 @@ class Transport:
             follow_redirects=False,
             trust_env=False,
             proxy=options.proxy,
-            verify=url.startswith("https:") and options.verify,  # reading certificates takes long
+            verify=url.startswith("https:") and options.verify,  # loading certificates is slow
         )
         self._outage = OutageTracker(options.outage_seconds)
         self._submitting = asyncio.Semaphore(options.connections)
@@ -81,7 +83,7 @@ class Transport:
         await self._http.aclose()
 
     async def submit(self, body: Mapping[str, object], deadline: float) -> JsonObject:
-        """Have a submission accepted; where the queue is full, all that would submit wait.
+        """Submit a job. If the server's queue is full, all submissions of this client wait.
 
         Raises:
             RewardServerError: as `ask`.
@@ -92,16 +94,16 @@ class Transport:
                 return await self._repeat(request, deadline, is_submission=True)
         except TimeoutError:
             if self._full is not None and self._full_until > _now():
-                raise self._full.about() from None
+                raise self._full.with_ids() from None
             raise _too_late() from None
 
     async def ask(self, request: Request, deadline: float) -> JsonObject:
-        """Ask for something small.
+        """Send a short request.
 
         Raises:
-            RequestRefusedError: asking again would not help.
+            RequestRefusedError: a retry would not help.
             InfrastructureError: no reply for too long.
-            OverloadedError: no room until the deadline.
+            OverloadedError: the queue was full until the deadline.
             DeadlineExceededError: no reply until the deadline.
         """
         try:
@@ -111,18 +113,18 @@ class Transport:
             raise _too_late() from None
 
     async def poll(self, request: Request) -> JsonObject:
-        """Ask for something that may take a while; the caller sees to it that there are few.
+        """Send a long poll. The caller limits how many are open.
 
         Raises:
-            RewardServerError: as `ask`, but for the deadlines.
+            RewardServerError: as `ask`, without a deadline.
         """
         return await self._repeat(request, float("inf"))
 
     async def ask_once(self, request: Request) -> JsonObject:
-        """Ask without patience.
+        """Send a request without retries.
 
         Raises:
-            RewardServerError: there is no good reply now.
+            RewardServerError: the server is not reachable, or its reply is an error.
         """
         async with self._asking:
             return read_reply(await self._send(request))
@@ -133,7 +135,7 @@ class Transport:
         for attempt in itertools.count():
             if is_submission:
                 await self._wait_for_room(deadline)
-            self._outage.raise_if_hopeless(_now())
+            self._outage.raise_if_given_up(_now())
             try:
                 return await self._try(request)
             except (InfrastructureError, OverloadedError) as error:
@@ -143,27 +145,27 @@ class Transport:
                 if isinstance(error, OverloadedError):
                     self._full, self._full_until = error, _now() + pause
             await asyncio.sleep(pause)
-        raise AssertionError  # there is no last attempt
+        raise AssertionError  # the loop has no last attempt
 
     async def _wait_for_room(self, deadline: float) -> None:
         if self._full is not None and self._full_until >= deadline:
-            raise self._full.about()
+            raise self._full.with_ids()
         await asyncio.sleep(max(0.0, self._full_until - _now()))
 
     async def _try(self, request: Request) -> JsonObject:
         try:
             content = read_reply(await self._send(request))
         except InfrastructureError as error:
-            self._outage.begin_or_go_on(_now(), error)
+            self._outage.note_failure(_now(), error)
             raise
         except RewardServerError:
-            self._outage.end(_now())
+            self._outage.note_reply(_now())
             raise
-        self._outage.end(_now())
+        self._outage.note_reply(_now())
         return content
 
     def _pause_seconds(self, error: RewardServerError, attempt: int) -> float:
-        """Return how long to wait before the next try, with full jitter, or raise the error."""
+        """Return the pause before the next attempt, with full jitter, or raise the error."""
         is_failure = isinstance(error, InfrastructureError)
         if is_failure and (not error.retryable or self._outage.is_too_long(_now())):
             raise error
@@ -185,8 +187,8 @@ class Transport:
             ):
                 return ServerReply(response.status_code, response.headers, await _read(response))
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:
-            message = f"this cannot be sent: {error}"
-            raise RequestRefusedError(message, Circumstances(kind="invalid_request")) from error
+            message = f"the request cannot be sent: {error}"
+            raise RequestRefusedError(message, ErrorDetails(kind="invalid_request")) from error
         except TimeoutError:
             message = f"no answer in {request.answer_seconds:g} seconds"
             raise _unreachable(message) from None
@@ -209,18 +211,18 @@ def _now() -> float:
 
 
 def _unreachable(reason: str) -> InfrastructureError:
-    known = Circumstances(kind="unreachable", retryable=True)
+    known = ErrorDetails(kind="unreachable", retryable=True)
     return InfrastructureError(f"the reward server does not answer: {reason}", known)
 
 
 def _too_late() -> DeadlineExceededError:
-    known = Circumstances(kind="deadline_exceeded", retryable=True)
+    known = ErrorDetails(kind="deadline_exceeded", retryable=True)
     return DeadlineExceededError("the deadline has passed", known)
 
 
 def _as_late(error: InfrastructureError | OverloadedError) -> RewardServerError:
-    """Return what to say when the next try would come after the deadline."""
+    """Return the error for a next attempt that would come after the deadline."""
     if isinstance(error, OverloadedError):
-        return error.about()
-    known = Circumstances(error.status, "deadline_exceeded", retryable=True)
+        return error.with_ids()
+    known = ErrorDetails(error.status, "deadline_exceeded", retryable=True)
     return DeadlineExceededError(f"the deadline came first; {error.message}", known)

@@ -1,4 +1,4 @@
-"""`python -m trainer_client.evaluate`: draws, scores and reports; called again, it goes on."""
+"""`python -m trainer_client.evaluate`: generates, scores and reports. Run again, it resumes."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from rich.progress import Progress
 from trainer_client.client.asynchronous import AsyncRewardClient
 from trainer_client.client.errors import RewardServerError
 from trainer_client.evaluate.endpoint import ModelEndpoint, Sampling
-from trainer_client.evaluate.evaluation import Evaluation, learn, unfinished
+from trainer_client.evaluate.evaluation import Evaluation, fetch_facts, unfinished
 from trainer_client.evaluate.folder import (
     EvaluationRun,
     check_facts,
-    held,
+    locked,
     read_run,
-    settle,
+    resolve_run_id,
     write_run,
 )
 from trainer_client.evaluate.options import read_options
 from trainer_client.evaluate.plan import EvaluationError, UsageError
 from trainer_client.evaluate.report import make_report
-from trainer_client.evaluate.samples import Ledger
+from trainer_client.evaluate.samples import SampleJournal
 from trainer_client.evaluate.tables import markdown, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from trainer_client.evaluate.evaluation import Lost
-    from trainer_client.evaluate.plan import EvaluationPlan, Means
+    from trainer_client.evaluate.plan import EvaluationOptions, EvaluationPlan
 
 DONE, FAILED, WRONG, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 130
 _PACKAGE = "reward-server"
@@ -47,11 +47,11 @@ err = Console(stderr=True)
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Evaluate as the command line says and return the exit code."""
+    """Run an evaluation and return the exit code."""
     try:
-        plan, means = read_options(sys.argv[1:] if words is None else words)
-        with held(means.out):
-            return _evaluate(plan, means)
+        plan, options = read_options(sys.argv[1:] if words is None else words)
+        with locked(options.out):
+            return _evaluate(plan, options)
     except UsageError as error:
         _say(f"error: {error}")
         return WRONG
@@ -63,52 +63,58 @@ def main(words: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _evaluate(plan: EvaluationPlan, means: Means) -> int:
-    earlier = read_run(means.out)
-    plan = settle(plan, earlier)
-    with contextlib.closing(Ledger(means.out, keeps_text=means.keeps_text)) as ledger:
-        left = sum(1 for _ in unfinished(plan, ledger))
+def _evaluate(plan: EvaluationPlan, options: EvaluationOptions) -> int:
+    earlier = read_run(options.out)
+    plan = resolve_run_id(plan, earlier)
+    with contextlib.closing(SampleJournal(options.out, keeps_text=options.keeps_text)) as journal:
+        left = sum(1 for _ in unfinished(plan, journal))
         if earlier is not None:
             total = sum(1 for _ in plan.slots())
             _say(f"going on: {total - left} of {total} samples from scratch are through")
         if earlier is not None and not left:
-            return _report(earlier, ledger, Counter(), means)
-        run, lost = asyncio.run(_walk(plan, earlier, means, ledger))
-        return _report(run, ledger, lost, means)
+            return _report(earlier, journal, Counter(), options)
+        run, lost = asyncio.run(_run(plan, earlier, options, journal))
+        return _report(run, journal, lost, options)
 
 
-async def _walk(
-    plan: EvaluationPlan, earlier: EvaluationRun | None, means: Means, ledger: Ledger
+async def _run(
+    plan: EvaluationPlan,
+    earlier: EvaluationRun | None,
+    options: EvaluationOptions,
+    journal: SampleJournal,
 ) -> tuple[EvaluationRun, Lost]:
     _cancel_on_signals()
     sampling = Sampling(plan.model, plan.temperature, plan.top_p, plan.max_tokens)
     async with (
-        AsyncRewardClient(means.server, means.server_key) as rewards,
+        AsyncRewardClient(options.server, options.server_key) as rewards,
         ModelEndpoint(
-            means.endpoint,
+            options.endpoint,
             sampling,
-            means.endpoint_key,
-            deadline_seconds=means.deadline_seconds,
-            concurrency=means.concurrency,
+            options.endpoint_key,
+            deadline_seconds=options.deadline_seconds,
+            concurrency=options.concurrency,
         ) as endpoint,
     ):
-        run = await _begin(plan, earlier, means, rewards)
+        run = await _begin(plan, earlier, options, rewards)
         evaluation = Evaluation(
-            plan, run.tasks, ledger, endpoint, rewards, score_seconds=means.score_seconds
+            plan, run.tasks, journal, endpoint, rewards, score_seconds=options.score_seconds
         )
-        with _progress(sum(1 for _ in unfinished(plan, ledger))) as tell:
-            await evaluation.run(means.concurrency, tell)
+        with _progress(sum(1 for _ in unfinished(plan, journal))) as on_finished:
+            await evaluation.run(options.concurrency, on_finished)
     return run, evaluation.lost
 
 
 async def _begin(
-    plan: EvaluationPlan, earlier: EvaluationRun | None, means: Means, rewards: AsyncRewardClient
+    plan: EvaluationPlan,
+    earlier: EvaluationRun | None,
+    options: EvaluationOptions,
+    rewards: AsyncRewardClient,
 ) -> EvaluationRun:
-    """Return what the folder is about, written down before there is a sample."""
+    """Return the run of the folder. A new one is written before the first sample."""
     if not await rewards.ready():
-        message = f"the reward server at {means.server} is not ready"
+        message = f"the reward server at {options.server} is not ready"
         raise EvaluationError(message)
-    facts = await learn(plan, rewards)
+    facts = await fetch_facts(plan, rewards)
     if earlier is not None:
         check_facts(earlier, facts)
         return earlier
@@ -119,17 +125,19 @@ async def _begin(
         "python": platform.python_version(),
     }
     run = EvaluationRun(plan, facts, versions)
-    write_run(means.out, run)
+    write_run(options.out, run)
     return run
 
 
-def _report(run: EvaluationRun, ledger: Ledger, lost: Lost, means: Means) -> int:
-    report = make_report(run, ledger, lost)
+def _report(
+    run: EvaluationRun, journal: SampleJournal, lost: Lost, options: EvaluationOptions
+) -> int:
+    report = make_report(run, journal, lost)
     text = json.dumps(report, indent=2, allow_nan=False) + "\n"
-    (means.out / "report.json").write_text(text)
-    (means.out / "report.md").write_text(markdown(report))
-    if means.json is not None:
-        means.json.write_text(text)
+    (options.out / "report.json").write_text(text)
+    (options.out / "report.md").write_text(markdown(report))
+    if options.json is not None:
+        options.json.write_text(text)
     show(report, out)
     if report["complete"]:
         return DONE

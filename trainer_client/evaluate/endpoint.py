@@ -1,7 +1,7 @@
-"""Drawing samples from a model behind any endpoint that speaks OpenAI's chat completions.
+"""Generates samples with a model behind an endpoint for OpenAI's chat completions.
 
-One request is one sample. What may do better is asked again a few times, with random and growing
-pauses, until the sample's deadline; then the sample is lost, which says nothing about the model.
+One request is one sample. Errors that may pass are retried with growing random pauses, until the
+sample's deadline. Then the sample is lost and does not count.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class NotGeneratedError(Exception):
 
 
 class EndpointRefusedError(EvaluationError):
-    """The endpoint will not do better for any other sample."""
+    """The endpoint would refuse every other sample, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the model samples."""
+    """The sampling parameters."""
 
     model: str
     temperature: float
@@ -50,8 +50,8 @@ class Sampling:
     max_tokens: int
 
 
-class _Again(Exception):  # noqa: N818 - no error: a reason to ask again
-    """The same request may do better, after so many seconds at least."""
+class _RetryError(Exception):
+    """The same request may succeed later, after a number of seconds at least."""
 
     def __init__(self, reason: str, seconds: float = 0.0) -> None:
         super().__init__(reason)
@@ -59,7 +59,7 @@ class _Again(Exception):  # noqa: N818 - no error: a reason to ask again
 
 
 class ModelEndpoint:
-    """One model at one address; too many lost samples in a row end the evaluation."""
+    """One model at one URL. Too many lost samples in a row end the evaluation."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ModelEndpoint:
         self._sampling = sampling
         self._api_key = api_key
         self._deadline_seconds = deadline_seconds
-        self._patience = max(16, 2 * concurrency)
+        self._most_lost = max(16, 2 * concurrency)
         self._lost_in_a_row = 0
         headers = {"Accept-Encoding": "identity"}
         if api_key:
@@ -97,34 +97,34 @@ class ModelEndpoint:
     ) -> None:
         await self._http.aclose()
 
-    async def draw(self, messages: Sequence[object], seed: int) -> GeneratedSample:
-        """Draw one sample.
+    async def generate(self, messages: Sequence[object], seed: int) -> GeneratedSample:
+        """Generate one sample.
 
         Raises:
-            NotDrawnError: this sample is lost.
-            EndpointRefusedError: so would be all others.
+            NotGeneratedError: this sample is lost.
+            EndpointRefusedError: all others would be lost, too.
         """
         body = self._body(messages, seed)
         try:
             async with asyncio.timeout(self._deadline_seconds) as deadline:
-                drawn = await self._repeat(body, deadline.when() or math.inf)
+                generated = await self._repeat(body, deadline.when() or math.inf)
         except TimeoutError:
             message = f"no completion in {self._deadline_seconds:g} seconds"
             raise self._lost(message) from None
-        except _Again as last:
+        except _RetryError as last:
             raise self._lost(str(last)) from None
         self._lost_in_a_row = 0
-        return drawn
+        return generated
 
     def _lost(self, reason: str) -> Exception:
         self._lost_in_a_row += 1
-        if self._lost_in_a_row < self._patience:
+        if self._lost_in_a_row < self._most_lost:
             return NotGeneratedError(reason)
         message = f"the endpoint lost {self._lost_in_a_row} samples in a row, the last: {reason}"
         return EndpointRefusedError(message)
 
     def _body(self, messages: Sequence[object], seed: int) -> bytes:
-        asked = {
+        parameters = {
             "model": self._sampling.model,
             "messages": list(messages),
             "temperature": self._sampling.temperature,
@@ -134,14 +134,14 @@ class ModelEndpoint:
             "n": 1,
             "stream": False,
         }
-        return json.dumps(asked).encode()
+        return json.dumps(parameters).encode()
 
     async def _repeat(self, body: bytes, deadline: float) -> GeneratedSample:
         clock = asyncio.get_running_loop().time
         for attempt in range(_ATTEMPTS - 1):
             try:
                 return await self._ask(body)
-            except _Again as error:
+            except _RetryError as error:
                 most = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2**attempt)
                 pause = error.seconds + random.uniform(0, most)  # noqa: S311 - no secret
                 if clock() + pause >= deadline:
@@ -154,7 +154,7 @@ class ModelEndpoint:
             status, headers, content = await self._send(body)
         except httpx.TransportError as error:
             reason = f"the endpoint does not answer: {str(error) or type(error).__name__}"
-            raise _Again(reason) from error
+            raise _RetryError(reason) from error
         if status == 200:
             return _read(content)
         reason = self._describe(status, content)
@@ -162,7 +162,7 @@ class ModelEndpoint:
             hint = " (does its address end in /v1, and is that the model's name?)"
             raise EndpointRefusedError(reason + (hint if status == 404 else ""))
         if status in (408, 409, 425, 429) or status >= 500:
-            raise _Again(reason, retry_after_seconds(headers.get("retry-after", "").strip()))
+            raise _RetryError(reason, retry_after_seconds(headers.get("retry-after", "").strip()))
         raise self._lost(reason)
 
     async def _send(self, body: bytes) -> tuple[int, httpx.Headers, bytes]:
@@ -175,7 +175,7 @@ class ModelEndpoint:
                 content += chunk
                 if len(content) > _MOST_BYTES:
                     reason = f"the endpoint answered with more than {_MOST_BYTES} bytes"
-                    raise _Again(reason)
+                    raise _RetryError(reason)
             return response.status_code, response.headers, bytes(content)
 
     def _describe(self, status: int, content: bytes) -> str:
@@ -186,18 +186,18 @@ class ModelEndpoint:
 
 
 def _read(content: bytes) -> GeneratedSample:
-    """Return the completion of a good answer; a model that said nothing said the empty text."""
+    """Parse a chat completion. A missing text with a finish reason is an empty completion."""
     try:
         answer = json.loads(content)
         choice = answer["choices"][0]
         text, finish = choice["message"].get("content"), choice.get("finish_reason")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         reason = "the endpoint's answer is not a chat completion"
-        raise _Again(reason) from None
+        raise _RetryError(reason) from None
     is_silent = text is None and isinstance(finish, str)
     if not isinstance(text, str) and not is_silent:
         reason = "the endpoint's answer has no text"
-        raise _Again(reason)
+        raise _RetryError(reason)
     usage = answer.get("usage")
     return GeneratedSample(
         completion=text or "",
@@ -207,6 +207,6 @@ def _read(content: bytes) -> GeneratedSample:
     )
 
 
-def _count(usage: Any, name: str) -> int | None:  # noqa: ANN401 - whatever the endpoint says
+def _count(usage: Any, name: str) -> int | None:  # noqa: ANN401 - untrusted JSON
     value = usage.get(name) if isinstance(usage, dict) else None
     return value if type(value) is int else None

@@ -1,7 +1,7 @@
-"""The walk of every sample: drawn, kept, scored, kept; a valid one is improved on.
+"""Processes every sample: generate, record, score, record; then improve on a valid one.
 
-A fixed number of workers take samples from scratch in order, each with the one that improves on
-it. Whatever is missing in the ledger is done, so a second walk does what the first left.
+A fixed number of workers take from-scratch samples in order, each with the sample that improves on
+it. They process what the journal lacks, so a second run completes an interrupted one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trainer_client.evaluate.endpoint import ModelEndpoint
     from trainer_client.evaluate.folder import Messages
     from trainer_client.evaluate.plan import EvaluationPlan, SampleSlot
-    from trainer_client.evaluate.samples import GeneratedSample, Ledger
+    from trainer_client.evaluate.samples import GeneratedSample, SampleJournal
 
     Lost = Counter[tuple[str, str]]
     """How many samples of a task were lost, and why."""
@@ -32,16 +32,18 @@ if TYPE_CHECKING:
 _GONE = "the server no longer has the solution"
 
 
-async def learn(plan: EvaluationPlan, rewards: AsyncRewardClient) -> dict[str, DataFacts]:
-    """Ask the server about the tasks of a plan, and for their prompts from scratch.
+async def fetch_facts(plan: EvaluationPlan, rewards: AsyncRewardClient) -> dict[str, DataFacts]:
+    """Fetch the tasks of a plan and their from-scratch prompts from the server.
 
     Raises:
-        EvaluationError: a task is not there, or its prompt does not fit.
+        EvaluationError: a task is unknown, or its prompt does not fit.
     """
-    return {task_id: await _learn_one(plan, task_id, rewards) for task_id in plan.tasks}
+    return {task_id: await _fetch_facts_of(plan, task_id, rewards) for task_id in plan.tasks}
 
 
-async def _learn_one(plan: EvaluationPlan, task_id: str, rewards: AsyncRewardClient) -> DataFacts:
+async def _fetch_facts_of(
+    plan: EvaluationPlan, task_id: str, rewards: AsyncRewardClient
+) -> DataFacts:
     try:
         task = await rewards.get(f"/v1/tasks/{task_id}")
         prompts = await rewards.prompts(
@@ -55,23 +57,23 @@ async def _learn_one(plan: EvaluationPlan, task_id: str, rewards: AsyncRewardCli
     return DataFacts(**{name: task[name] for name in names}, messages=messages)
 
 
-def unfinished(plan: EvaluationPlan, ledger: Ledger) -> Iterator[SampleSlot]:
-    """Yield the samples from scratch that something is left to do about."""
+def unfinished(plan: EvaluationPlan, journal: SampleJournal) -> Iterator[SampleSlot]:
+    """Yield the from-scratch samples that are not finished."""
     for slot in plan.slots():
-        sample = ledger.samples.get(slot)
+        sample = journal.samples.get(slot)
         improves = plan.improve and sample is not None and sample.valid
-        if sample is None or (improves and not ledger.is_finished(slot.improving())):
+        if sample is None or (improves and not journal.is_finished(slot.improving())):
             yield slot
 
 
 class Evaluation:
-    """Does what is left of a plan; `lost` counts what will have to be done again."""
+    """Processes the rest of a plan; `lost` counts the samples that need another run."""
 
     def __init__(  # noqa: PLR0913 - the plan, its record, and who does it
         self,
         plan: EvaluationPlan,
         tasks: Mapping[str, DataFacts],
-        ledger: Ledger,
+        journal: SampleJournal,
         endpoint: ModelEndpoint,
         rewards: AsyncRewardClient,
         *,
@@ -79,40 +81,40 @@ class Evaluation:
     ) -> None:
         self._plan = plan
         self._tasks = tasks
-        self._ledger = ledger
+        self._journal = journal
         self._endpoint = endpoint
         self._rewards = rewards
         self._score_seconds = score_seconds
         self.lost: Lost = Counter()
 
-    async def run(self, concurrency: int, tell: Callable[[], None]) -> None:
-        """Do all that is left, and tell whenever a sample from scratch is through.
+    async def run(self, concurrency: int, on_finished: Callable[[], None]) -> None:
+        """Process all unfinished samples, and report each finished one.
 
         Raises:
-            EvaluationError: a server will not do better for any other sample.
+            EvaluationError: every other sample would fail, too.
         """
-        todo = iter(list(unfinished(self._plan, self._ledger)))
+        todo = iter(list(unfinished(self._plan, self._journal)))
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(concurrency):
-                    group.create_task(self._work(todo, tell))
+                    group.create_task(self._work(todo, on_finished))
         except ExceptionGroup as several:
             raise _plain(several.exceptions[0]) from several
 
-    async def _work(self, todo: Iterator[SampleSlot], tell: Callable[[], None]) -> None:
+    async def _work(self, todo: Iterator[SampleSlot], on_finished: Callable[[], None]) -> None:
         for slot in todo:
             try:
-                await self._walk(slot)
+                await self._process(slot)
             except (SampleLostError, NotGeneratedError) as error:
                 self.lost[slot.task_id, str(error)] += 1
-            tell()
+            on_finished()
 
-    async def _walk(self, slot: SampleSlot) -> None:
-        sample = self._ledger.samples.get(slot)
+    async def _process(self, slot: SampleSlot) -> None:
+        sample = self._journal.samples.get(slot)
         if sample is None:
             sample = await self._sample(slot, self._tasks[slot.task_id].messages)
         child = slot.improving()
-        if self._plan.improve and sample.valid and not self._ledger.is_finished(child):
+        if self._plan.improve and sample.valid and not self._journal.is_finished(child):
             await self._improve(child, sample.solution_id)
 
     async def _improve(self, slot: SampleSlot, parent_id: str) -> None:
@@ -126,34 +128,34 @@ class Evaluation:
         except RequestRefusedError as error:
             if error.kind != "not_found":
                 raise
-            self._ledger.note_skipped(slot, _GONE)
+            self._journal.add_skipped(slot, _GONE)
             return
         prompt = reply["prompts"][0]
         if prompt["kind"] == "improve":
             await self._sample(slot, prompt["messages"], parent_id)
         else:
-            self._ledger.note_skipped(slot, prompt["fallback"])
+            self._journal.add_skipped(slot, prompt["fallback"])
 
     async def _sample(
         self, slot: SampleSlot, messages: Messages, parent_id: str | None = None
     ) -> SampleRecord:
-        drawn = self._ledger.drawn.get(slot)
-        if drawn is None:
-            drawn = await self._endpoint.draw(messages, slot.sampling_seed())
-            self._ledger.note_drawn(slot, drawn)
-        answer = await self._score(slot, drawn, parent_id)
+        generated = self._journal.generated.get(slot)
+        if generated is None:
+            generated = await self._endpoint.generate(messages, slot.sampling_seed())
+            self._journal.add_generated(slot, generated)
+        answer = await self._score(slot, generated, parent_id)
         self._check(answer)
-        sample = SampleRecord.of(slot, drawn, answer, parent_id)
-        self._ledger.note(slot, sample)
+        sample = SampleRecord.of(slot, generated, answer, parent_id)
+        self._journal.add(slot, sample)
         return sample
 
     async def _score(
-        self, slot: SampleSlot, drawn: GeneratedSample, parent_id: str | None
+        self, slot: SampleSlot, generated: GeneratedSample, parent_id: str | None
     ) -> Answer:
         return await self._rewards.score(
             slot.task_id,
             deadline_seconds=self._score_seconds,
-            completion=drawn.completion,
+            completion=generated.completion,
             run_id=self._plan.run_of(slot.seed),
             sample_id=str(slot.index),
             parent_id=parent_id,
@@ -164,19 +166,19 @@ class Evaluation:
         )
 
     def _check(self, answer: Answer) -> None:
-        """See to it that no two samples of a task are of different data or rewards."""
+        """Check that all samples of a task have the same data and reward scheme."""
         expected = self._tasks[answer.task_id].data_digest
         if answer.data_digest != expected:
             message = f"the server's data of {answer.task_id} was changed during the evaluation"
             raise EvaluationError(message)
-        other = next(iter(self._ledger.samples.values()), None)
+        other = next(iter(self._journal.samples.values()), None)
         if other is not None and answer.scheme != other.scheme:
             message = f"the server's rewards are by {answer.scheme}, before by {other.scheme}"
             raise EvaluationError(message)
 
 
 def _plain(error: Exception) -> Exception:
-    """Return why no sample will do better, in one line where it is no bug of ours."""
+    """Return an error in one line if the server refused the request."""
     if not isinstance(error, RequestRefusedError):
         return error
     hint = "; another evaluation has used this --run-id" if error.status == 409 else ""

@@ -1,4 +1,4 @@
-"""The folder of an evaluation: held by one process at a time, for one plan, on one set of data."""
+"""The folder of an evaluation: one process, one plan, one version of the data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Messages = list[dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class DataFacts:
-    """What the server says of a task; `messages` is the prompt of all samples from scratch."""
+    """Facts about a task; `messages` is the prompt of all from-scratch samples."""
 
     higher_is_better: bool
     metric: str
@@ -34,7 +34,7 @@ class DataFacts:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRun:
-    """What a folder is about; `versions` is for the reader."""
+    """The evaluation of a folder; `versions` is for readers only."""
 
     plan: EvaluationPlan
     tasks: Mapping[str, DataFacts]
@@ -42,11 +42,11 @@ class EvaluationRun:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Keep a folder from all other evaluations, until the end of this process at the latest.
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a folder, until the end of this process at the latest.
 
     Raises:
-        UsageError: another process has it, or it cannot be written to.
+        UsageError: another process has locked it, or it is not writable.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -64,10 +64,10 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def read_run(folder: Path) -> EvaluationRun | None:
-    """Return what a folder is about, nothing if it is new.
+    """Read the evaluation of a folder; None if it is new.
 
     Raises:
-        UsageError: it holds something else.
+        UsageError: the folder contains something else.
     """
     try:
         content = json.loads((folder / RUN).read_text())
@@ -85,7 +85,7 @@ def read_run(folder: Path) -> EvaluationRun | None:
 
 
 def write_run(folder: Path, run: EvaluationRun) -> None:
-    """Write down what a folder is about, whole or not at all."""
+    """Write the evaluation of a folder atomically."""
     draft = folder / f"{RUN}.draft"
     with draft.open("w") as file:
         json.dump(asdict(run), file, indent=2)
@@ -94,8 +94,8 @@ def write_run(folder: Path, run: EvaluationRun) -> None:
     draft.rename(folder / RUN)
 
 
-def settle(plan: EvaluationPlan, earlier: EvaluationRun | None) -> EvaluationPlan:
-    """Return the plan with the name of its run, which a new one gets by lot.
+def resolve_run_id(plan: EvaluationPlan, earlier: EvaluationRun | None) -> EvaluationPlan:
+    """Return the plan with its run id; a new one gets a random id.
 
     Raises:
         UsageError: the folder holds samples of another plan; the text names what differs.
@@ -111,10 +111,10 @@ def settle(plan: EvaluationPlan, earlier: EvaluationRun | None) -> EvaluationPla
 
 
 def check_facts(earlier: EvaluationRun, now: Mapping[str, DataFacts]) -> None:
-    """See to it that scores on different data never mix.
+    """Check that the data of the tasks has not changed.
 
     Raises:
-        UsageError: the data of a task is not what it was.
+        UsageError: the data of a task has changed.
     """
     for task_id, facts in earlier.tasks.items():
         if now[task_id].data_digest != facts.data_digest:

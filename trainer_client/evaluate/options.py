@@ -1,4 +1,4 @@
-"""The command line, read into a plan and its means."""
+"""Parses the command line into a plan and options."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import httpx
 
-from trainer_client.client.options import HERE, check_url
-from trainer_client.evaluate.plan import EvaluationPlan, Means, UsageError
+from trainer_client.client.options import DEFAULT_URL, check_url
+from trainer_client.evaluate.plan import EvaluationOptions, EvaluationPlan, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,8 +28,8 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-def read_options(words: Sequence[str]) -> tuple[EvaluationPlan, Means]:
-    """Return what is to be evaluated, and how.
+def read_options(words: Sequence[str]) -> tuple[EvaluationPlan, EvaluationOptions]:
+    """Return the plan and the options.
 
     Raises:
         UsageError: an option is missing, unknown or makes no sense.
@@ -44,7 +44,7 @@ def read_options(words: Sequence[str]) -> tuple[EvaluationPlan, Means]:
     if given.json is not None and not given.json.absolute().parent.is_dir():
         message = f"--json: there is no folder {given.json.parent}"
         raise UsageError(message)
-    return _plan(given), _means(given)
+    return _plan(given), _evaluation_options(given)
 
 
 def _plan(given: argparse.Namespace) -> EvaluationPlan:
@@ -66,8 +66,8 @@ def _plan(given: argparse.Namespace) -> EvaluationPlan:
     )
 
 
-def _means(given: argparse.Namespace) -> Means:
-    return Means(
+def _evaluation_options(given: argparse.Namespace) -> EvaluationOptions:
+    return EvaluationOptions(
         server=given.server,
         endpoint=given.endpoint,
         out=given.out,
@@ -84,7 +84,7 @@ def _means(given: argparse.Namespace) -> Means:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m trainer_client.evaluate",
-        description="Draw samples of a model for tasks, score them, and compare with the paper.",
+        description="Generate and score samples of a model, and compare them with the paper.",
         epilog=f"Keys are read from the environment only: {SERVER_KEY} and {ENDPOINT_KEY}.",
         allow_abbrev=False,
     )
@@ -96,9 +96,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_where(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--server", type=_address, default=HERE, help="the reward server (%(default)s)")
+    add("--server", type=_address, default=DEFAULT_URL, help="the reward server (%(default)s)")
     add("--endpoint", type=_address, required=True, help="the model's address, with its /v1")
-    add("--out", type=Path, required=True, help="the folder of the record; the same goes on")
+    add(
+        "--out", type=Path, required=True, help="the folder of the results; the same folder resumes"
+    )
     add("--json", type=Path, help="write the report's JSON to this file, too")
     add(
         "--endpoint-key-variable",
@@ -120,9 +122,13 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     add("--prompt-tokens", type=_whole(1), help=f"of a prompt ({_PROMPT_TOKENS})")
     add("--tokenizer", type=_name, help="which counts them, by its name at the server")
     add("--prompt-characters", type=_whole(1), help=f"instead of tokens ({_PROMPT_CHARACTERS})")
-    add("--wall-seconds", type=_number(0, 86_400, above=True), help="less than the task's limit")
+    add(
+        "--wall-seconds",
+        type=_number(0, 86_400, above=True),
+        help="a time limit for programs below the task's",
+    )
     add("--no-improve", dest="improve", action="store_false", help="only samples from scratch")
-    add("--run-id", type=_run_id, help="the run's name at the server (by lot)")
+    add("--run-id", type=_run_id, help="the run's name at the server (random)")
 
 
 def _add_how(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +139,7 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
         "--deadline-seconds",
         type=seconds,
         default=600.0,
-        help="for drawing one sample, with all repetitions (%(default)g)",
+        help="for generating one sample, with all retries (%(default)g)",
     )
     add(
         "--score-seconds",

@@ -1,4 +1,4 @@
-"""What is evaluated, and by which means."""
+"""The plan of an evaluation and its options."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ KINDS: tuple[Kind, ...] = ("scratch", "improve")
 
 
 class EvaluationError(Exception):
-    """The evaluation cannot go on; the text says why, in one line."""
+    """The evaluation cannot continue; the text says why, in one line."""
 
 
 class UsageError(EvaluationError):
-    """What was asked for makes no sense, or does not fit what is in the folder."""
+    """The options are not valid, or do not match the folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleSlot:
-    """The place of one sample."""
+    """The identity of one sample."""
 
     task_id: str
     seed: int
@@ -32,18 +32,18 @@ class SampleSlot:
     index: int
 
     def improving(self) -> SampleSlot:
-        """Return the place of the sample that improves on this one."""
+        """Return the slot of the sample that improves on this one."""
         return SampleSlot(self.task_id, self.seed, "improve", self.index)
 
     def sampling_seed(self) -> int:
-        """Return the seed that the endpoint gets: another for every place, always the same."""
+        """Return the endpoint's seed: a fixed one for every slot."""
         name = f"{self.task_id}/{self.seed}/{self.kind}/{self.index}"
         return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) >> 1
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """All that the figures depend on; a folder holds the samples of one plan."""
+    """All parameters that affect the results. A folder holds the samples of one plan."""
 
     model: str
     tasks: tuple[str, ...]
@@ -60,14 +60,14 @@ class EvaluationPlan:
     run_id: str | None
 
     def slots(self) -> Iterator[SampleSlot]:
-        """Yield the places of all samples from scratch."""
+        """Yield the slots of all from-scratch samples."""
         for task_id in self.tasks:
             for seed in range(self.seeds):
                 for index in range(self.samples):
                     yield SampleSlot(task_id, seed, "scratch", index)
 
     def budget(self) -> dict[str, object]:
-        """Return how long a prompt may be, as the server wants to know it."""
+        """Return the prompt budget as a field of the request."""
         if self.tokenizer is not None:
             return {"tokens": self.prompt_tokens, "tokenizer": self.tokenizer}
         return {"characters": self.prompt_characters}
@@ -82,10 +82,10 @@ class EvaluationPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """Where the servers are and how they are used; the figures do not depend on it.
+class EvaluationOptions:
+    """Where the servers are and how they are used. The results do not depend on it.
 
-    `deadline_seconds` is for all tries to draw one sample, `score_seconds` for its reward.
+    `deadline_seconds` limits all attempts to generate a sample, `score_seconds` its scoring.
     """
 
     server: str

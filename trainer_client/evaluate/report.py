@@ -1,4 +1,4 @@
-"""The report of an evaluation: figures of each task beside the paper's, as one JSON object."""
+"""The report of an evaluation: each task's statistics and the paper's, as one JSON object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trainer_client.evaluate.evaluation import Lost
     from trainer_client.evaluate.folder import DataFacts, EvaluationRun
     from trainer_client.evaluate.plan import EvaluationPlan, Kind
-    from trainer_client.evaluate.samples import Ledger
+    from trainer_client.evaluate.samples import SampleJournal
     from trainer_client.evaluate.statistics import Numbers, Scored
 
 Report = dict[str, Any]
@@ -27,9 +27,9 @@ UNKNOWN = "a task that the paper does not have"
 FEWER = "{samples} samples: the paper's best are among 128"
 
 
-def make_report(run: EvaluationRun, ledger: Ledger, lost: Lost) -> Report:
+def make_report(run: EvaluationRun, journal: SampleJournal, lost: Lost) -> Report:
     """Sum up all samples there are, whether or not some are missing."""
-    missing = Counter(slot.task_id for slot in unfinished(run.plan, ledger))
+    missing = Counter(slot.task_id for slot in unfinished(run.plan, journal))
     return {
         "run_id": run.plan.run_id,
         "model": run.plan.model,
@@ -37,18 +37,18 @@ def make_report(run: EvaluationRun, ledger: Ledger, lost: Lost) -> Report:
         "plan": asdict(run.plan),
         "versions": dict(run.versions),
         "tasks": [
-            _task(run.plan, task_id, run.tasks[task_id], ledger)
+            _task(run.plan, task_id, run.tasks[task_id], journal)
             | {"unfinished": missing[task_id], "lost": _reasons(lost, task_id)}
             for task_id in run.plan.tasks
         ],
     }
 
 
-def _task(plan: EvaluationPlan, task_id: str, facts: DataFacts, ledger: Ledger) -> Report:
-    by_seed = [_seed(plan, task_id, seed, facts, ledger) for seed in range(plan.seeds)]
+def _task(plan: EvaluationPlan, task_id: str, facts: DataFacts, journal: SampleJournal) -> Report:
+    by_seed = [_seed(plan, task_id, seed, facts, journal) for seed in range(plan.seeds)]
     over_seeds = {part: estimates(one[part] for one in by_seed) for part in by_seed[0]}
     headline = over_seeds[BOTH if plan.improve else "scratch"]["best_score"]
-    skipped = Counter(why for slot, why in ledger.skipped.items() if slot.task_id == task_id)
+    skipped = Counter(why for slot, why in journal.skipped.items() if slot.task_id == task_id)
     return {
         "task_id": task_id,
         "metric": facts.metric,
@@ -59,27 +59,29 @@ def _task(plan: EvaluationPlan, task_id: str, facts: DataFacts, ledger: Ledger) 
         **{part: _plain(figures) for part, figures in over_seeds.items()},
         "seeds": [{part: asdict(figures) for part, figures in one.items()} for one in by_seed],
         "not_improved_on": dict(skipped),
-        "errors": _errors(task_id, ledger),
+        "errors": _errors(task_id, journal),
     } | _comparison(plan, task_id, facts, None if headline is None else headline.mean)
 
 
 def _seed(
-    plan: EvaluationPlan, task_id: str, seed: int, facts: DataFacts, ledger: Ledger
+    plan: EvaluationPlan, task_id: str, seed: int, facts: DataFacts, journal: SampleJournal
 ) -> dict[str, Numbers]:
     """Return the figures of a seed: from scratch, improving, and the better of each two."""
     higher = facts.higher_is_better
-    places = {kind: _places(plan, task_id, seed, kind) for kind in KINDS}
+    slots_of = {kind: _slots(plan, task_id, seed, kind) for kind in KINDS}
     found = {
-        kind: [ledger.samples[slot] for slot in slots if slot in ledger.samples]
-        for kind, slots in places.items()
+        kind: [journal.samples[slot] for slot in slots if slot in journal.samples]
+        for kind, slots in slots_of.items()
     }
     figures = {"scratch": numbers(found["scratch"], higher_is_better=higher)}
     if not plan.improve:
         return figures
     pairs: Sequence[Scored] = [
-        better(ledger.samples[slot], ledger.samples.get(slot.improving()), higher_is_better=higher)
-        for slot in places["scratch"]
-        if slot in ledger.samples
+        better(
+            journal.samples[slot], journal.samples.get(slot.improving()), higher_is_better=higher
+        )
+        for slot in slots_of["scratch"]
+        if slot in journal.samples
     ]
     return figures | {
         "improve": numbers(found["improve"], higher_is_better=higher),
@@ -87,7 +89,7 @@ def _seed(
     }
 
 
-def _places(plan: EvaluationPlan, task_id: str, seed: int, kind: Kind) -> list[SampleSlot]:
+def _slots(plan: EvaluationPlan, task_id: str, seed: int, kind: Kind) -> list[SampleSlot]:
     return [SampleSlot(task_id, seed, kind, index) for index in range(plan.samples)]
 
 
@@ -98,18 +100,18 @@ def _comparison(plan: EvaluationPlan, task_id: str, facts: DataFacts, ours: floa
     notes = [TWIN] if is_twin else []
     notes += [] if others else [UNKNOWN]
     notes += [FEWER.format(samples=plan.samples)] if plan.samples != 128 else []
-    place = None
+    ranking = None
     if ours is not None and others and not is_twin:
-        place = rank(ours, others, higher_is_better=facts.higher_is_better)
+        ranking = rank(ours, others, higher_is_better=facts.higher_is_better)
     return {
         "notes": notes,
-        "rank": None if place is None else asdict(place),
+        "rank": None if ranking is None else asdict(ranking),
         "paper": [asdict(one) for one in others],
     }
 
 
-def _errors(task_id: str, ledger: Ledger) -> Report:
-    mine = [one for one in ledger.samples.values() if one.task_id == task_id]
+def _errors(task_id: str, journal: SampleJournal) -> Report:
+    mine = [one for one in journal.samples.values() if one.task_id == task_id]
     return {
         kind: dict(Counter(one.error_kind for one in mine if one.kind == kind and one.error_kind))
         for kind in KINDS

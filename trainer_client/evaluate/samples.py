@@ -1,8 +1,8 @@
-"""The durable record: what a model wrote, before it is scored, and what became of it.
+"""The durable journal of an evaluation: completions before scoring, and finished samples.
 
-`drawn.jsonl` has a line for every completion, on disk before the server hears of it, so that a
-sample is scored with the same text however often the evaluation is interrupted. `samples.jsonl`
-has a line for every sample that is finished. A last line that was cut off never happened.
+`drawn.jsonl` has a line for every completion. It is on disk before the request to the server, so
+an interrupted evaluation scores the same text again. `samples.jsonl` has a line for every finished
+sample. An incomplete last line is dropped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DRAWN = "drawn.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class GeneratedSample:
-    """What the model wrote, and how much of it."""
+    """A completion and its length in tokens."""
 
     completion: str
     finish_reason: str | None = None
@@ -61,12 +61,12 @@ class SampleRecord:
 
     @classmethod
     def of(
-        cls, slot: SampleSlot, drawn: GeneratedSample, answer: Answer, parent_id: str | None
+        cls, slot: SampleSlot, generated: GeneratedSample, answer: Answer, parent_id: str | None
     ) -> Self:
-        """Return what a completion and its answer make."""
+        """Combine a completion and its answer."""
         return cls(
             **asdict(slot),
-            **asdict(drawn),
+            **asdict(generated),
             reward=answer.reward,
             score=answer.score,
             valid=answer.valid,
@@ -80,87 +80,87 @@ class SampleRecord:
         )
 
 
-class Ledger:
-    """All that is known of an evaluation's samples; whatever is noted is on disk.
+class SampleJournal:
+    """The samples of an evaluation. Every addition is on disk when the call returns.
 
     `skipped` has the solutions that could not be improved on, with the reason.
 
-    Raises UsageError for a file that somebody else has written to.
+    Raises UsageError for a file that it cannot parse.
     """
 
     def __init__(self, folder: Path, *, keeps_text: bool) -> None:
         self.samples: dict[SampleSlot, SampleRecord] = {}
         self.skipped: dict[SampleSlot, str] = {}
-        self.drawn: dict[SampleSlot, GeneratedSample] = {}
+        self.generated: dict[SampleSlot, GeneratedSample] = {}
         self._keeps_text = keeps_text
         self._sample_lines = _Lines(folder / SAMPLES)
-        self._drawn_lines = _Lines(folder / DRAWN)
-        self._sample_lines.read(self._take_in)
-        self._drawn_lines.read(self._take_in_drawn)
+        self._generated_lines = _Lines(folder / DRAWN)
+        self._sample_lines.read(self._read_sample)
+        self._generated_lines.read(self._read_generated)
 
     def is_finished(self, slot: SampleSlot) -> bool:
-        """Tell whether there is nothing left to do about a sample."""
+        """Tell whether a sample is finished or skipped."""
         return slot in self.samples or slot in self.skipped
 
-    def note_drawn(self, slot: SampleSlot, drawn: GeneratedSample) -> None:
-        """Keep what a model wrote until it is scored."""
-        self._drawn_lines.add(asdict(slot) | asdict(drawn))
-        self.drawn[slot] = drawn
+    def add_generated(self, slot: SampleSlot, generated: GeneratedSample) -> None:
+        """Add a completion that has no score yet."""
+        self._generated_lines.add(asdict(slot) | asdict(generated))
+        self.generated[slot] = generated
 
-    def note(self, slot: SampleSlot, sample: SampleRecord) -> None:
-        """Keep a finished sample."""
+    def add(self, slot: SampleSlot, sample: SampleRecord) -> None:
+        """Add a finished sample."""
         kept = sample if self._keeps_text else replace(sample, completion=None)
         self._sample_lines.add(asdict(kept))
         self.samples[slot] = kept
-        self.drawn.pop(slot, None)
+        self.generated.pop(slot, None)
 
-    def note_skipped(self, slot: SampleSlot, reason: str) -> None:
-        """Keep that a solution cannot be improved on."""
+    def add_skipped(self, slot: SampleSlot, reason: str) -> None:
+        """Record that a solution cannot be improved on."""
         self._sample_lines.add(asdict(slot) | {"skipped": reason})
         self.skipped[slot] = reason
 
     def close(self) -> None:
-        """Close the files; completions that all have been scored are not kept twice."""
+        """Close the files, and delete the completions once all have a score."""
         self._sample_lines.close()
-        self._drawn_lines.close()
-        if not self.drawn:
-            self._drawn_lines.path.unlink(missing_ok=True)
+        self._generated_lines.close()
+        if not self.generated:
+            self._generated_lines.path.unlink(missing_ok=True)
 
-    def _take_in(self, line: dict[str, Any]) -> None:
+    def _read_sample(self, line: dict[str, Any]) -> None:
         slot = _slot(line)
         if "skipped" in line:
             self.skipped[slot] = line["skipped"]
         else:
             self.samples[slot] = SampleRecord(**_fields(line, SampleRecord))
 
-    def _take_in_drawn(self, line: dict[str, Any]) -> None:
+    def _read_generated(self, line: dict[str, Any]) -> None:
         slot = _slot(line)
         if not self.is_finished(slot):
-            self.drawn[slot] = GeneratedSample(**_fields(line, GeneratedSample))
+            self.generated[slot] = GeneratedSample(**_fields(line, GeneratedSample))
 
 
 class _Lines:
-    """A file of JSON lines that only grows."""
+    """An append-only file of JSON lines."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: FileIO | None = None
 
-    def read(self, take_in: Callable[[dict[str, Any]], None]) -> None:
-        """Take in all lines, and cut off one that was not written to its end."""
+    def read(self, read_line: Callable[[dict[str, Any]], None]) -> None:
+        """Read all lines, and truncate an incomplete last one."""
         content = self.path.read_bytes() if self.path.exists() else b""
         whole = content[: content.rfind(b"\n") + 1]
         if len(whole) < len(content):
             os.truncate(self.path, len(whole))
         for number, line in enumerate(whole.splitlines(), 1):
             try:
-                take_in(json.loads(line))
+                read_line(json.loads(line))
             except (ValueError, KeyError, TypeError):
                 message = f"line {number} of {self.path} cannot be read"
                 raise UsageError(message) from None
 
     def add(self, content: dict[str, Any]) -> None:
-        """Write a line and wait until it is on disk; a full disk leaves no half of it."""
+        """Write a line and wait until it is on disk. A full disk leaves no partial line."""
         if self._file is None:
             self._file = self.path.open("ab", buffering=0)
         line = json.dumps(content, allow_nan=False).encode() + b"\n"

@@ -1,7 +1,7 @@
-"""From samples to figures: pure functions, nothing is read or written.
+"""Statistics of samples, as pure functions.
 
-A score counts only where it is valid, a reward everywhere. A sample that was lost is in none of
-these: it has neither.
+A score counts only if the sample is valid; a reward always counts. Lost samples have neither and
+are not included.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Scored(Protocol):
-    """As much of a sample as figures are made of."""
+    """The fields of a sample that the statistics use."""
 
     @property
     def reward(self) -> float: ...  # noqa: D102
@@ -56,7 +56,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """A place among others, the best first."""
+    """A rank among others; the best is 1."""
 
     rank: int
     of: int
@@ -110,10 +110,10 @@ def estimates(by_seed: Iterable[Numbers]) -> Mapping[str, Estimate | None]:
 
 
 def rank(ours: float, others: Iterable[Published], *, higher_is_better: bool) -> Rank:
-    """Return our place among the paper's figures, those with none left out."""
-    means = [one.mean for one in others if one.mean is not None]
-    ahead = [mean for mean in means if (mean > ours if higher_is_better else mean < ours)]
-    return Rank(len(ahead) + 1, len(means) + 1)
+    """Return our rank among the paper's figures, without missing ones."""
+    options = [one.mean for one in others if one.mean is not None]
+    ahead = [mean for mean in options if (mean > ours if higher_is_better else mean < ours)]
+    return Rank(len(ahead) + 1, len(options) + 1)
 
 
 def _mean(values: Sequence[float]) -> float | None:

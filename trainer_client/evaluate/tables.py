@@ -29,7 +29,7 @@ _LOOK: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table before it is drawn; `marked` is the row that is ours."""
+    """A table before rendering; `marked` is the row of this model."""
 
     title: str
     columns: tuple[str, ...]
@@ -107,8 +107,8 @@ def _remarks(task: Report) -> Iterator[str]:
     for reason, count in task["not_improved_on"].items():
         yield f"not improved on {count}: {reason}"
     for kind, errors in task["errors"].items():
-        told = ", ".join(f"{name} {count}" for name, count in sorted(errors.items()))
-        yield from [f"failed ({kind}): {told}"] if told else []
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(errors.items()))
+        yield from [f"failed ({kind}): {counts}"] if counts else []
 
 
 def _beside_the_paper(task: Report) -> Sheet:

@@ -1,13 +1,13 @@
-"""AReaL: a workflow that waits as long as programs take, and a reward function for short ones.
+"""AReaL: a workflow for programs of any duration, and a reward function for short ones.
 
     trainer.train(
         workflow="trainer_client.integrations.areal.RewardServerWorkflow",
         workflow_kwargs={"gconfig": config.gconfig, "tokenizer": path, "run_id": "spooky-1"},
     )
 
-A row has `messages`, `task_id` and, if it asks to improve on a solution, `parent_id`. What has no
-reward is None to AReaL, which leaves it out. Workflows of AReaL's own give a reward function 15
-seconds and four tries, and then make up a 0; `reward_fn` gives up before, and raises.
+A row has `messages`, `task_id` and, for an improve prompt, `parent_id`. The workflow returns None
+for a sample without a reward, and AReaL drops it. AReaL's own workflows give a reward function 15
+seconds and four attempts, and then use 0 as the reward; `reward_fn` gives up earlier and raises.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from areal.utils import stats_tracker
 from areal.workflow.rlvr import RLVRWorkflow
 
 from trainer_client.client.errors import SampleLostError
-from trainer_client.measures import numbers
 from trainer_client.run import Run, RunFields, without_end
 
 if TYPE_CHECKING:
@@ -34,15 +33,14 @@ _KEPT = "reward_server_measures"
 
 
 def reward_fn(_prompt: str, completions: str, *_token_ids: object, **row: object) -> float:
-    """Have what the policy wrote for a row scored, if that takes a few seconds.
+    """Score a completion for a row, if that takes only a few seconds.
 
     Raises:
         RewardServerError: there is no reward.
         ValueError: the row names no task.
     """
     run = Run.from_environment(deadline_seconds=_FUNCTION_SECONDS)
-    submission = run.submission(row, without_end(completions))
-    return run.shared_client().score(**submission.body()).reward
+    return run.score_blocking(row, without_end(completions)).answer.reward
 
 
 class RewardServerWorkflow(RLVRWorkflow):
@@ -61,20 +59,19 @@ class RewardServerWorkflow(RLVRWorkflow):
     async def arun_episode(
         self, engine: InferenceEngine, data: dict[str, Any]
     ) -> dict[str, torch.Tensor] | None:
-        """Return a trajectory, or None if it has no reward."""
+        """Return a trajectory, or None without a reward."""
         kept: dict[str, float] = {}
         try:
             trajectory = await super().arun_episode(engine, {**data, _KEPT: kept})
         except SampleLostError as error:
-            logging.getLogger(__name__).warning("a sample is left out: %s", error)
+            logging.getLogger(__name__).warning("a sample is dropped: %s", error)
             return None
         return {**trajectory, "duration_seconds": torch.tensor([kept["duration_seconds"]])}
 
     async def _score(self, *given: Any, **row: Any) -> float:  # noqa: ANN401  # as AReaL calls it
         kept = row.pop(_KEPT)
         written = self.tokenizer.decode(given[3], skip_special_tokens=True)
-        submission = self._run.submission(row, written)
-        answer = await self._run.shared_async_client().score(**submission.body())
-        kept.update(numbers(answer, is_improvement=submission.parent_id is not None))
+        scored = await self._run.score(row, written)
+        kept.update(scored.numbers())
         stats_tracker.get(workflow_context.stat_scope()).scalar(**kept)
-        return answer.reward
+        return scored.answer.reward

@@ -1,4 +1,4 @@
-"""Durations in AReaL's gradient: an actor's `compute_advantages` ends with `weigh_advantages`."""
+"""Duration weights for AReaL: `compute_advantages` of an actor ends with `weigh_advantages`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainer_client.settings import DurationSettings
 
 
 def weigh_advantages(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Weigh the advantages of trajectories by Δt / mean Δt over all of them, and return them."""
+    """Multiply the advantages of trajectories by Δt / mean Δt over all of them."""
     seconds = torch.cat([one["duration_seconds"] for one in batch]).double().cpu().numpy()
     everything = np.ones(len(seconds), dtype=bool)
     weights = torch.from_numpy(weigh(seconds, [""] * len(seconds), everything, DurationSettings()))

@@ -1,4 +1,4 @@
-"""SkyRL's environment: one answer, one program, one reward.
+"""A single-turn environment for SkyRL.
 
     from skyrl_gym.envs import register
 
@@ -8,10 +8,9 @@
         kwargs={"url": "http://10.0.0.5:8000", "run_id": "spooky-1"},
     )
 
-A row names its task (`task_id`) and, if its prompt asks to improve on a solution, that solution
-(`parent_id`), in columns of its own. SkyRL has no way to drop a sample: where there is no reward,
-`step` raises, and that ends the training. It names neither step nor sample, so that every call is
-a job of its own.
+A row names its task in the column `task_id`, and for an improve prompt the earlier solution in
+`parent_id`. SkyRL cannot drop a sample: without a reward, `step` raises and ends the training.
+SkyRL passes neither a step nor a sample id, so every call is a new job.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
-from trainer_client.measures import measure
 from trainer_client.run import Run, RunFields
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RewardServerEnv(BaseTextEnv):
-    """Has what the policy wrote scored, whichever of SkyRL's threads it runs in.
+    """Scores completions, in any of SkyRL's threads.
 
     Raises:
         ValueError: the row names no task.
@@ -44,22 +42,21 @@ class RewardServerEnv(BaseTextEnv):
         self._run = Run.from_environment(**run)
         self._row = extras or {}
         self._measures: dict[str, float | str] = {}
-        self._run.submission(self._row, "")  # a row without a task is told before it costs tokens
+        self._run.submission(self._row, "")  # fail before generation if the row has no task
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """Return the reward; there is no second turn.
+        """Return the reward. The episode ends after one turn.
 
         Raises:
-            RewardServerError: there is none.
+            RewardServerError: there is no reward.
         """
         self.turns += 1
-        submission = self._run.submission(self._row, action)
-        answer = self._run.shared_client().score(**submission.body())
-        self._measures = measure(answer, is_improvement=submission.parent_id is not None)
+        scored = self._run.score_blocking(self._row, action)
+        self._measures = scored.measures()
         return BaseTextEnvStepOutput(
-            observations=[], reward=answer.reward, done=True, metadata=dict(self._measures)
+            observations=[], reward=scored.answer.reward, done=True, metadata=dict(self._measures)
         )
 
     def get_metrics(self) -> dict[str, float | str]:
-        """Return what SkyRL logs the means of."""
+        """Return the metrics that SkyRL averages and logs."""
         return dict(self._measures)

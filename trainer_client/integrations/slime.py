@@ -1,12 +1,12 @@
-"""Durations in slime's gradient.
+"""Duration weights for slime.
 
     --rm-type remote_rm --rm-url 'http://10.0.0.5:8000/adapters/slime?reward_key=reward'
     --reward-key reward
     --custom-reward-post-process-path trainer_client.integrations.slime.weigh_rewards
 
-What slime's post-processing of rewards returns is the advantage of every token of a sample, with
-its estimators grpo, gspo and cispo: there the weights go, after the group has been normalised as
-slime does it. Nothing here imports slime.
+With the estimators grpo, gspo and cispo, slime uses the post-processed rewards as the advantages of
+all tokens. So this hook normalises each group as slime does, and then applies the weights. It does
+not import slime.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TINY = 1e-6
 
 
 class SlimeSample(Protocol):
-    """What is wanted of slime's sample; with `--reward-key` its reward is an object."""
+    """The used part of slime's sample. With `--reward-key` the reward is an object."""
 
     reward: Mapping[str, float]
 
@@ -40,14 +40,14 @@ def weigh_rewards(
     args: Any,  # noqa: ANN401
     samples: Sequence[SlimeSample],
 ) -> tuple[list[float], list[float]]:
-    """Return the rewards as they are, and as advantages weighed by Δt / mean Δt.
+    """Return the raw rewards, and advantages weighted by Δt / mean Δt.
 
     Raises:
-        ValueError: the weights would not reach the gradient as they are.
-        KeyError: a reward has no duration beside it; is `reward_key` in the address?
+        ValueError: these options would change the weights on the way to the gradient.
+        KeyError: a reward has no duration; is `reward_key` in the URL?
     """
     if args.advantage_estimator not in _ESTIMATORS or args.normalize_advantages:
-        message = f"durations want one of {_ESTIMATORS}, without --normalize-advantages"
+        message = f"durations need one of {_ESTIMATORS}, without --normalize-advantages"
         raise ValueError(message)
     rewards = np.array([sample.get_reward_value(args) for sample in samples])
     seconds = np.array([sample.reward["duration_seconds"] for sample in samples])

@@ -1,1 +1,1 @@
-"""The lab: the method's three effects on one machine, with whole programs and a small policy."""
+"""The lab: reproduces three effects of the method on one machine with a small policy."""

@@ -1,4 +1,4 @@
-"""`python -m trainer_client.lab`: trains all arms, shows how far it is, and writes the report."""
+"""`python -m trainer_client.lab`: trains all arms, shows progress, and writes the report."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from trainer_client.lab.experiments import ARMS, EXPERIMENTS, terms_of
+from trainer_client.lab.experiments import ARMS, EXPERIMENTS, config_of
 from trainer_client.lab.program_space import TASK
-from trainer_client.lab.records import Book, record
+from trainer_client.lab.records import RESULTS, RunRecords, record
 from trainer_client.lab.report import draw
 from trainer_client.lab.server import beside_python, serving
 from trainer_client.lab.training import Training
@@ -33,7 +33,7 @@ _PRELOAD = (
     *("numpy", "pandas", "sklearn.ensemble", "sklearn.linear_model", "sklearn.metrics"),
     *("sklearn.model_selection", "sklearn.tree"),
 )
-# All samples of a step run at once: each gets what it needs, and not what the task's card allows.
+# All samples of a step run at once, so each gets what it needs instead of the task's limit.
 _MEMORY_BYTES = 384 << 20
 
 
@@ -53,26 +53,31 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the lab."""
-    asked = _parse(words)
-    asked.data_dir = asked.data_dir or asked.folder / "server"
-    for folder in (asked.folder, asked.data_dir):
+    arguments = _parse(words)
+    arguments.data_dir = arguments.data_dir or arguments.folder / "server"
+    for folder in (arguments.folder, arguments.data_dir):
         folder.mkdir(parents=True, exist_ok=True)
-    terms = {arm.name: {**arm.terms, "instrument": arm.instrument} for arm in ARMS}
-    budget = {"steps": asked.steps, "batch": asked.batch}
-    book = Book(asked.folder / "results.json", budget, terms)
-    _prepare(asked.server, asked.data_dir)
+    config = {arm.name: {**arm.config, "instrument": arm.instrument} for arm in ARMS}
+    budget = {"steps": arguments.steps, "batch": arguments.batch}
+    results = RunRecords(arguments.folder / RESULTS, budget, config)
+    _prepare(arguments.server, arguments.data_dir)
     todo = [
         (arm, seed)
-        for seed in range(asked.first_seed, asked.first_seed + asked.seeds)
-        for arm in _arms(asked.only)
-        if not book.has(arm.name, seed)
+        for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+        for arm in _arms(arguments.only)
+        if not results.has(arm.name, seed)
     ]
     with _progress() as progress:
-        whole = progress.add_task("all runs", total=len(todo) * asked.steps, shown="")
+        whole = progress.add_task("all runs", total=len(todo) * arguments.steps, shown="")
         for instrument in ("static", "off"):
-            _train(asked, book, [one for one in todo if one[0].instrument == instrument], progress)
+            _train(
+                arguments,
+                results,
+                [one for one in todo if one[0].instrument == instrument],
+                progress,
+            )
         progress.stop_task(whole)
-    Console().print(f"report: {draw(book, asked.folder).resolve()}")
+    Console().print(f"report: {draw(results, arguments.folder).resolve()}")
 
 
 def _arms(only: str | None) -> list[Arm]:
@@ -89,12 +94,15 @@ def _prepare(server: Path, data_dir: Path) -> None:
 
 
 def _train(
-    asked: argparse.Namespace, book: Book, todo: Sequence[tuple[Arm, int]], progress: Progress
+    arguments: argparse.Namespace,
+    results: RunRecords,
+    todo: Sequence[tuple[Arm, int]],
+    progress: Progress,
 ) -> None:
-    """Make runs that want the same server."""
+    """Train the runs that need the same server settings."""
     if not todo:
         return
-    in_flight = max(terms_of(arm, **book.budget).in_flight for arm, _ in todo)
+    in_flight = max(config_of(arm, **results.budget).in_flight for arm, _ in todo)
     settings = {
         "REWARD_SERVER_INSTRUMENT__KIND": todo[0][0].instrument,
         "REWARD_SERVER_LIMITS__MEMORY_BYTES": str(_MEMORY_BYTES),
@@ -102,21 +110,21 @@ def _train(
         "REWARD_SERVER_SANDBOX__SLOTS": str(in_flight),
     }
     whole = progress.task_ids[0]
-    with serving(asked.server, asked.data_dir, settings) as client:
+    with serving(arguments.server, arguments.data_dir, settings) as client:
         for arm, seed in todo:
-            bar = progress.add_task(f"{arm.name}, seed {seed}", total=asked.steps, shown="")
-            training = Training(client, _run_id(arm, seed), terms_of(arm, **book.budget), seed)
+            bar = progress.add_task(f"{arm.name}, seed {seed}", total=arguments.steps, shown="")
+            training = Training(client, _run_id(arm, seed), config_of(arm, **results.budget), seed)
             steps = []
             for step in training.steps():
                 steps.append(step)
                 progress.update(bar, advance=1, shown=_show(step))
                 progress.update(whole, advance=1)
             made = record(arm.name, seed, steps, training.final(_FINAL_SAMPLES))
-            book.add(made, shlex.join(["python", "-m", "trainer_client.lab", *sys.argv[1:]]))
+            results.add(made, shlex.join(["python", "-m", "trainer_client.lab", *sys.argv[1:]]))
 
 
 def _run_id(arm: Arm, seed: int) -> str:
-    """Return a name that no run had before: what one did is not improved on by the next."""
+    """Return a new run id, so that a run never improves on solutions of an earlier one."""
     name = arm.name.replace(",", "").replace(" ", "-")
     return f"lab/{name}/{seed}/{uuid.uuid4().hex[:8]}"
 
@@ -136,5 +144,5 @@ def _progress() -> Progress:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and the server with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # terminates the server, too
     main()

@@ -1,4 +1,4 @@
-"""The three experiments: each leaves one part of the method out and claims what the paper found."""
+"""The three experiments. Each leaves out one part of the method and checks a claim of the paper."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _GOOD = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One way to train: the terms of the policy's updates, and whether programs are marked."""
+    """One way to train: settings of the policy's updates, and the instrumenter."""
 
     name: str
-    terms: dict[str, float | bool] = field(default_factory=dict)
+    config: dict[str, float | bool] = field(default_factory=dict)
     instrument: str = "static"
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentClaim:
-    """What should be higher, or lower, with the part than without it."""
+    """A measure that should be higher, or lower, with the part of the method than without it."""
 
     text: str
     measure: Callable[[Record], float]
@@ -35,7 +35,7 @@ class ExperimentClaim:
     unit: str = ""
 
     def holds(self, mine: float, other: float) -> bool:
-        """Tell whether two means are as claimed; means that are not there never are."""
+        """Tell whether two means are as claimed. A missing mean (NaN) never is."""
         return mine > other if self.is_higher else mine < other
 
 
@@ -57,7 +57,7 @@ class Experiment:
 def _course_of_time(with_it: Sequence[Record], _: Sequence[Record]) -> str:
     count = len(with_it)
     series = [one.series("mean_duration") for one in with_it]
-    first, last = (sum(one[place] for one in series) / count for place in (0, -1))
+    first, last = (sum(one[position] for one in series) / count for position in (0, -1))
     moved = "rises, where theirs still fell" if last > first else "falls, as theirs did"
     return f"With the weights time {moved}: from {first:.1f} s in the first step to {last:.1f} s."
 
@@ -72,13 +72,13 @@ def _runs_that_learn(with_it: Sequence[Record], without_it: Sequence[Record]) ->
 
 WHOLE = Arm("whole method")
 NO_IMPROVEMENT = Arm("no improvement", {"improve_fraction": 0.0})
-# Without improvement, so that nothing but the policy remembers: from the store, a policy that has
-# settled on a fast family would be handed the slow programs that it once wrote.
+# Without improve prompts, only the policy carries information between steps. Otherwise a policy
+# that has settled on a fast family would get back the slow programs that it once wrote.
 NO_DURATIONS = Arm(
     "no improvement, no duration weights", {"improve_fraction": 0.0, "weighs_durations": False}
 )
-# Partial credit counts where hardly any program is valid. Those that get far are then few and the
-# slowest, and the first B of m·B have none of them, with credit or without: so all are waited for.
+# Partial credit matters where hardly any program is valid. The few that get far are the slowest,
+# and the first B of m·B samples would contain none of them. So these arms wait for all samples.
 _NOTHING = {"is_informed": False, "multiplier": 1.0, "improve_fraction": 0.0}
 FROM_NOTHING = Arm("from nothing", _NOTHING)
 NO_CREDIT = Arm("from nothing, no partial credit", _NOTHING, instrument="off")
@@ -159,6 +159,6 @@ EXPERIMENTS = (
 )
 
 
-def terms_of(arm: Arm, **changes: float | bool) -> LabConfig:
-    """Return the terms of an arm; all arms have the same budget."""
-    return LabConfig(**{**changes, **arm.terms})  # type: ignore[arg-type]
+def config_of(arm: Arm, **changes: float | bool) -> LabConfig:
+    """Return the configuration of an arm; all arms have the same budget."""
+    return LabConfig(**{**changes, **arm.config})  # type: ignore[arg-type]

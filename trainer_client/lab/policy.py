@@ -1,8 +1,8 @@
 """A policy that writes scripts choice by choice, and the critic that learns beside it.
 
-It reads what its prompt gives: nothing, or a script to improve on, with what that printed. Asked to
-improve on a script it keeps a piece of it or writes that piece anew; how often it keeps what is
-learnt for each place.
+Its prompt is empty, or a script to improve on with that script's output. In the second case it
+keeps each piece of the script or writes it anew. It learns how often to keep a piece, for each
+position.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORD = re.compile(r"[A-Za-z_]{3,30}|\d\.\d")
 
 @dataclass(frozen=True, slots=True)
 class PolicyPrompt:
-    """What the policy is shown: a script by its choices and its output, or neither."""
+    """A prompt of the policy: a script by its choices and its output, or neither."""
 
     parent_id: str | None = None
     actions: Actions | None = None
@@ -44,7 +44,7 @@ SCRATCH = PolicyPrompt()
 
 
 class Policy(nn.Module):
-    """Chooses one option after another, each in the light of those before and of the prompt."""
+    """Chooses one option after another, given the previous ones and the prompt."""
 
     def __init__(self, *, is_informed: bool = True) -> None:
         super().__init__()
@@ -62,36 +62,36 @@ class Policy(nn.Module):
     def sample(self, prompts: Sequence[PolicyPrompt], generator: torch.Generator) -> list[Actions]:
         """Return a script's choices for each prompt."""
         columns: list[torch.Tensor] = []
-        for _, logits in self._walk(prompts, columns):
+        for _, logits in self._logits(prompts, columns):
             columns.append(torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0])
         return [tuple(row) for row in torch.stack(columns, 1).tolist()]
 
-    def judge(
+    def evaluate_actions(
         self, prompts: Sequence[PolicyPrompt], actions: Sequence[Actions]
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the logarithm of each choice's probability, and the entropy where it was made."""
         columns = list(torch.tensor(actions).T)
         chances, entropies = [], []
-        for place, logits in self._walk(prompts, columns):
+        for position, logits in self._logits(prompts, columns):
             chance = torch.distributions.Categorical(logits=logits, validate_args=False)
-            chances.append(chance.log_prob(columns[place]))
+            chances.append(chance.log_prob(columns[position]))
             entropies.append(chance.entropy())
         return torch.stack(chances, 1), torch.stack(entropies, 1)
 
-    def _walk(
+    def _logits(
         self, prompts: Sequence[PolicyPrompt], columns: list[torch.Tensor]
     ) -> Iterator[tuple[int, torch.Tensor]]:
-        """Yield each place with its logits, once the choices before it are in the columns."""
+        """Yield each position with its logits, once the choices before it are in the columns."""
         state = self.read(encode(prompts))
-        for place, head in enumerate(self.heads):
-            kept = self.kept[place].sigmoid() * _parents(prompts, place)
+        for position, head in enumerate(self.heads):
+            kept = self.kept[position].sigmoid() * _parents(prompts, position)
             anew = head(state).softmax(-1) * (1 - kept.sum(1, keepdim=True))
-            yield place, (anew + kept).clamp_min(_LEAST).log()
-            state = self.carry(self.chosen[place](columns[place]), state)
+            yield position, (anew + kept).clamp_min(_LEAST).log()
+            state = self.carry(self.chosen[position](columns[position]), state)
 
 
 class Critic(nn.Module):
-    """Tells the reward to be expected before each choice, from the prompt and what was chosen."""
+    """Predicts the reward before each choice, from the prompt and the previous choices."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,15 +100,15 @@ class Critic(nn.Module):
         )
 
     def forward(self, prompts: Sequence[PolicyPrompt], actions: Sequence[Actions]) -> torch.Tensor:
-        """Return a value for every place of every script."""
+        """Return a value for every position of every script."""
         count = len(SIZES)
         chosen = [
             one_hot(column, size)
             for column, size in zip(torch.tensor(actions).T, SIZES, strict=True)
         ]
         seen = [
-            torch.cat([*chosen[:place], torch.zeros(len(actions), sum(SIZES[place:]))], 1)
-            for place in range(count)
+            torch.cat([*chosen[:position], torch.zeros(len(actions), sum(SIZES[position:]))], 1)
+            for position in range(count)
         ]
         prompt = encode(prompts)[:, None].expand(-1, count, -1)
         where = torch.eye(count).expand(len(actions), -1, -1)
@@ -116,17 +116,17 @@ class Critic(nn.Module):
 
 
 def encode(prompts: Sequence[PolicyPrompt]) -> torch.Tensor:
-    """Return prompts as numbers: whether there is a parent, its choices, words of its output."""
+    """Encode prompts: whether there is a parent, its choices, words of its output."""
     own = torch.tensor([[float(prompt.actions is not None)] for prompt in prompts])
-    parents = [_parents(prompts, place) for place in range(len(SIZES))]
+    parents = [_parents(prompts, position) for position in range(len(SIZES))]
     return torch.cat([own, *parents, torch.stack([_words(prompt.output) for prompt in prompts])], 1)
 
 
-def _parents(prompts: Sequence[PolicyPrompt], place: int) -> torch.Tensor:
-    chosen = torch.zeros(len(prompts), SIZES[place])
+def _parents(prompts: Sequence[PolicyPrompt], position: int) -> torch.Tensor:
+    chosen = torch.zeros(len(prompts), SIZES[position])
     for row, prompt in enumerate(prompts):
         if prompt.actions is not None:
-            chosen[row, prompt.actions[place]] = 1.0
+            chosen[row, prompt.actions[position]] = 1.0
     return chosen
 
 

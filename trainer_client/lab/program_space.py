@@ -42,7 +42,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A place in the script and what may stand there."""
+    """A position in the script and its options."""
 
     name: str
     options: tuple[Option, ...]

@@ -1,7 +1,8 @@
-"""What the lab leaves behind: one JSON file that grows run by run, and can be gone on with."""
+"""The lab's results: one compressed JSON file that grows run by run, so that the lab can resume."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 
     from trainer_client.lab.training import LabSample, LabStep
 
+RESULTS = "results.json.gz"
 _PACKAGES = ("reward-server", "torch", "numpy", "matplotlib")
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One run: its arm and seed, its steps, and what the policy writes in the end."""
+    """One run: its arm and seed, its steps, and the programs that the policy writes at the end."""
 
     arm: str
     seed: int
@@ -33,14 +35,14 @@ class Record:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What tells runs apart."""
+        """The arm and seed, which identify a run."""
         return self.arm, self.seed
 
     def series(self, name: str) -> list[float]:
-        """Return a number of every step, NaN where there is none.
+        """Return a metric of every step, NaN where there is none.
 
-        `slow` is the share of slow families among all that were sampled, `best_so_far` the best
-        score up to a step.
+        `slow` is the share of slow families among all samples, `best_so_far` the best score up to
+        a step.
         """
         if name == "slow":
             return [sum(step["families"][slow] for slow in SLOW_FAMILIES) for step in self.steps]
@@ -53,28 +55,28 @@ class Record:
         return found
 
     def late(self, name: str, count: int) -> float:
-        """Return the mean of the last steps' numbers."""
+        """Return the mean of a metric over the last steps."""
         found = [value for value in self.series(name)[-count:] if not math.isnan(value)]
         return sum(found) / len(found) if found else math.nan
 
     def steps_until(self, name: str, level: float) -> float:
-        """Return the first step with at least so much, one more than there are if there is none."""
+        """Return the first step that reaches a level, or the number of steps plus one."""
         reached = [i for i, value in enumerate(self.series(name), 1) if value >= level]
         return float(reached[0] if reached else len(self.steps) + 1)
 
     @property
     def best(self) -> float:
-        """Return the best score of all programs that the policy writes in the end."""
+        """The best score of all programs that the policy writes at the end."""
         return math.nan if self.final["best"] is None else float(self.final["best"])
 
     def written(self, name: str) -> float:
-        """Return a number of the programs that the policy writes from scratch in the end."""
+        """Return a metric of the programs that the policy writes from scratch at the end."""
         value = self.final["scratch"][name]
         return math.nan if value is None else float(value)
 
 
 def record(arm: str, seed: int, steps: Sequence[LabStep], final: Sequence[LabSample]) -> Record:
-    """Return what is kept of a run."""
+    """Return the record of a run."""
     scratch = [sample for sample in final if sample.prompt.parent_id is None]
     best = max((sample.score for sample in final if sample.answer.valid), default=None)
     return Record(
@@ -103,8 +105,8 @@ def _mean(numbers: Sequence[float]) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-class Book:
-    """All runs made with the same budget and terms, in a file."""
+class RunRecords:
+    """All runs with the same budget and configuration, in one file."""
 
     def __init__(self, file: Path, budget: dict[str, int], arms: dict[str, Any]) -> None:
         self._file = file
@@ -116,7 +118,7 @@ class Book:
             self._read()
 
     def add(self, one: Record, command: str) -> None:
-        """Keep a run, at once and whole."""
+        """Add a run and write the file atomically."""
         self.records.append(one)
         self.about = {
             "commands": list(dict.fromkeys([*self.about.get("commands", ()), command])),
@@ -126,18 +128,19 @@ class Book:
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         content = {**self.head, **self.about, "runs": [asdict(record) for record in self.records]}
-        beside = self._file.with_suffix(".new")
-        beside.write_text(json.dumps(content, indent=1))
-        beside.replace(self._file)
+        draft = self._file.with_suffix(".new")
+        # Without a timestamp, so that the same results are the same bytes.
+        draft.write_bytes(gzip.compress(json.dumps(content).encode(), mtime=0))
+        draft.replace(self._file)
 
     def has(self, arm: str, seed: int) -> bool:
-        """Tell whether this run has been made."""
+        """Tell whether a run is recorded."""
         return any(one.key == (arm, seed) for one in self.records)
 
     def _read(self) -> None:
-        content = json.loads(self._file.read_text())
+        content = json.loads(gzip.decompress(self._file.read_bytes()))
         if any(content.get(name) != value for name, value in self.head.items()):
-            message = f"{self._file} has runs with another budget or other terms; move it away"
+            message = f"{self._file} has runs with another budget or configuration; move it away"
             raise ValueError(message)
         self.about = {
             name: value for name, value in content.items() if name not in {"runs", *self.head}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trainer_client.lab.experiments import Experiment, ExperimentClaim
-    from trainer_client.lab.records import Book, Record
+    from trainer_client.lab.records import Record, RunRecords
 
 mpl.use("Agg")  # a window system is not needed
 _COLOURS = ("#1f6feb", "#d1632a")
@@ -97,7 +97,7 @@ def pair_of(experiment: Experiment, records: Sequence[Record]) -> Pair:
 
 @dataclass(frozen=True, slots=True)
 class LabFinding:
-    """What the runs say about a claim."""
+    """The result for a claim."""
 
     claim: ExperimentClaim
     with_it: Figure
@@ -123,31 +123,31 @@ def finding_of(claim: ExperimentClaim, pair: Pair) -> LabFinding:
     return LabFinding(claim, figure_of(mine), figure_of(other), holds_for, len(mine))
 
 
-def draw(book: Book, folder: Path) -> Path:
+def draw(results: RunRecords, folder: Path) -> Path:
     """Write the pictures and the page, and return where the page is."""
     sections = []
     for experiment in EXPERIMENTS:
-        pair = pair_of(experiment, book.records)
+        pair = pair_of(experiment, results.records)
         if pair.with_it:
             _picture(experiment, pair, folder / f"{experiment.name}.png")
             sections.append(_section(experiment, pair))
     page = folder / "report.html"
-    page.write_text(_page(book, sections))
+    page.write_text(_page(results, sections))
     return page
 
 
 def _picture(experiment: Experiment, pair: Pair, file: Path) -> None:
     names = experiment.pictures
-    picture, places = plt.subplots(1, len(names), figsize=(13, 3.6), layout="constrained")
+    picture, axes = plt.subplots(1, len(names), figsize=(13, 3.6), layout="constrained")
     arms = ((pair.with_it, "with"), (pair.without_it, "without"))
-    for place, name in zip(places, names, strict=True):
+    for position, name in zip(axes, names, strict=True):
         for (records, label), colour in zip(arms, _COLOURS, strict=True):
-            _line(place, [one.series(name) for one in records], label, colour)
-        place.set_xlabel("step")
-        place.set_title(_LABELS[name], fontsize=10)
-        place.grid(alpha=0.3)
-        place.xaxis.set_major_locator(MaxNLocator(integer=True))
-    places[0].legend(frameon=False)
+            _line(position, [one.series(name) for one in records], label, colour)
+        position.set_xlabel("step")
+        position.set_title(_LABELS[name], fontsize=10)
+        position.grid(alpha=0.3)
+        position.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes[0].legend(frameon=False)
     count = len(pair.with_it)
     lines = "one seed" if count == 1 else f"{count} seeds, mean and standard error"
     picture.suptitle(f"{experiment.title} ({lines})")
@@ -155,27 +155,27 @@ def _picture(experiment: Experiment, pair: Pair, file: Path) -> None:
     plt.close(picture)
 
 
-def _line(place: Axes, series: Sequence[Sequence[float]], label: str, colour: str) -> None:
+def _line(position: Axes, series: Sequence[Sequence[float]], label: str, colour: str) -> None:
     table: NDArray[np.float64] = np.array(series, dtype=float)
     steps = np.arange(1, table.shape[1] + 1)
     figures = [figure_of(list(column)) for column in table.T]
     means = np.array([figure.mean for figure in figures])
     errors = np.array([figure.error for figure in figures])
-    place.plot(steps, means, color=colour, label=label)
-    place.fill_between(steps, means - errors, means + errors, color=colour, alpha=0.2, lw=0)
+    position.plot(steps, means, color=colour, label=label)
+    position.fill_between(steps, means - errors, means + errors, color=colour, alpha=0.2, lw=0)
     if len(table) > 1:
-        place.plot(steps, table.T, color=colour, alpha=0.35, lw=0.7)
+        position.plot(steps, table.T, color=colour, alpha=0.35, lw=0.7)
 
 
 def _section(experiment: Experiment, pair: Pair) -> str:
     findings = [finding_of(claim, pair) for claim in experiment.claims]
     rows = "".join(map(_row, findings))
     remark = experiment.remark(pair.with_it, pair.without_it)
-    said = f"{experiment.setting} {in_short(findings)} {remark}"
+    text = f"{experiment.setting} {in_short(findings)} {remark}"
     return (
         f"<h2>{html.escape(experiment.title)}</h2>"
         f'<p class="paper"><b>The paper:</b> {html.escape(experiment.paper)}</p>'
-        f"<p><b>Here:</b> {html.escape(said)}</p>"
+        f"<p><b>Here:</b> {html.escape(text)}</p>"
         f'<img src="{experiment.name}.png" alt="{html.escape(experiment.title)}">'
         f"<table><tr><th>here</th><th>with<br>({html.escape(experiment.with_it)})</th>"
         f"<th>without<br>({html.escape(experiment.without_it)})</th>"
@@ -186,45 +186,45 @@ def _section(experiment: Experiment, pair: Pair) -> str:
 
 def _row(finding: LabFinding) -> str:
     claim, unit = finding.claim, finding.claim.unit
-    said = f"{finding.verdict}, {finding.holds_for} of {finding.seeds} seeds"
+    text = f"{finding.verdict}, {finding.holds_for} of {finding.seeds} seeds"
     return (
         f"<tr><td>{html.escape(claim.text)}</td><td>{finding.with_it}{unit}</td>"
         f"<td>{finding.without_it}{unit}</td>"
-        f'<td class="{finding.verdict.split()[0]}">{said}</td></tr>'
+        f'<td class="{finding.verdict.split()[0]}">{text}</td></tr>'
     )
 
 
 def in_short(findings: Sequence[LabFinding]) -> str:
-    """Say in a line what is as in the paper and what is not."""
-    told = []
+    """Summarize in a line which claims hold."""
+    lines = []
     for verdict, words in _SAID.items():
         texts = [one.claim.text for one in findings if one.verdict == verdict]
         if texts:
-            told.append(f"{words}: {', '.join(texts)}.")
-    return " ".join(told)
+            lines.append(f"{words}: {', '.join(texts)}.")
+    return " ".join(lines)
 
 
-def _how_it_learns(book: Book) -> str:
-    shares = [one.series("valid") for one in book.records if one.arm == WHOLE.name]
+def _how_it_learns(results: RunRecords) -> str:
+    shares = [one.series("valid") for one in results.records if one.arm == WHOLE.name]
     if not shares:
         return ""
-    first, last = (figure_of([share[place] for share in shares]).mean for place in (0, -1))
+    first, last = (figure_of([share[position] for share in shares]).mean for position in (0, -1))
     return (
         f"With the whole method the share of valid programs goes from {first:.0%} in the first "
         f"step to {last:.0%} in the last."
     )
 
 
-def _told(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, dict):
-        return f"({', '.join(f'{name} {_told(inner)}' for name, inner in value.items())})"
+        return f"({', '.join(f'{name} {_describe(inner)}' for name, inner in value.items())})"
     return "; ".join(value) if isinstance(value, list) else str(value)
 
 
-def _page(book: Book, sections: Sequence[str]) -> str:
+def _page(results: RunRecords, sections: Sequence[str]) -> str:
     about = "".join(
-        f"<li>{html.escape(name)}: {html.escape(_told(value))}</li>"
-        for name, value in {**book.head, **book.about}.items()
+        f"<li>{html.escape(name)}: {html.escape(_describe(value))}</li>"
+        for name, value in {**results.head, **results.about}.items()
     )
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>The lab</title>'
@@ -234,6 +234,6 @@ def _page(book: Book, sections: Sequence[str]) -> str:
         "are cancelled. Two families of models are fast and mediocre, four slow and better. Lines "
         "are means over seeds, bands standard errors, thin lines single runs. All arms train on "
         "the same number of samples. A difference is called as in the paper if it is larger than "
-        f"twice its standard error; one seed cannot show that.</p><p>{_how_it_learns(book)}</p>"
+        f"twice its standard error; one seed cannot show that.</p><p>{_how_it_learns(results)}</p>"
         f"{''.join(sections)}<h2>How it was made</h2><ul>{about}</ul></html>\n"
     )

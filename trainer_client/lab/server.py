@@ -1,8 +1,8 @@
-"""The lab's own reward server: the real one, with as many slots as samples are in flight.
+"""Starts the lab's reward server, with as many slots as samples in flight.
 
-A policy that is trained on the first B of m·B samples is biased towards fast programs only if all
-of them run at the same time. There are more slots than cores here, so programs share cores and
-their wall time is longer than on a machine of the right size, for all of them alike.
+Training on the first B of m·B samples favours fast programs only if all of them run at the same
+time. The lab has more slots than cores, so programs share cores and all of them take longer than
+on a larger machine.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Algorithm 1 of the paper (arXiv 2509.01684) on the lab's policy, through the server alone.
 
-A step samples m·B prompts and a script for each, sends them all, goes on when B have been scored,
-and has the rest cancelled. PPO with clipping follows, on advantages that are whitened and then, if
-the run says so, weighed by durations; the baseline's targets never are.
+A step samples m·B prompts and a script for each, submits them all, continues when B have a score,
+and cancels the rest. Then PPO with clipping updates the policy. Advantages are whitened and, if the
+run is configured so, weighted by durations; the targets of the critic are not weighted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FLOOR = -10.0
 
 @dataclass(frozen=True, slots=True)
 class LabConfig:
-    """What a run is given. Partial credit is not among it: the server instruments, or does not."""
+    """The settings of a run. Partial credit is a setting of the server."""
 
     batch: int = 24
     multiplier: float = 1.5
@@ -57,7 +57,7 @@ class LabConfig:
 
 @dataclass(frozen=True, slots=True)
 class LabSample:
-    """A script, what it was asked for, and how it ended."""
+    """A script, its prompt, and its answer."""
 
     prompt: PolicyPrompt
     actions: Actions
@@ -65,13 +65,13 @@ class LabSample:
 
     @property
     def score(self) -> float:
-        """The task's score, or what an invalid submission counts as in the paper's figures."""
+        """The task's score, or the value that the paper's figures use for an invalid submission."""
         return FLOOR if self.answer.score is None else self.answer.score
 
 
 @dataclass(frozen=True, slots=True)
 class LabStep:
-    """What is kept of a step: of the samples that were trained on, and the families of all."""
+    """The metrics of a step: of the samples it trained on, and the families of all samples."""
 
     step: int
     seconds: float
@@ -90,22 +90,22 @@ class LabStep:
 class Training:
     """One run of one seed."""
 
-    def __init__(self, client: RewardClient, run_id: str, terms: LabConfig, seed: int) -> None:
+    def __init__(self, client: RewardClient, run_id: str, config: LabConfig, seed: int) -> None:
         torch.manual_seed(seed)
-        self._client, self._run_id, self._terms, self._seed = client, run_id, terms, seed
+        self._client, self._run_id, self._config, self._seed = client, run_id, config, seed
         self._generator = torch.Generator().manual_seed(seed)
-        self.policy = Policy(is_informed=terms.is_informed)
+        self.policy = Policy(is_informed=config.is_informed)
         self.critic = Critic()
         with torch.no_grad():
             self.critic.expect[-1].bias.fill_(FLOOR)
-        self._improve_policy = descent(self.policy, terms.learning_rate)
-        self._improve_critic = descent(self.critic, terms.critic_learning_rate)
+        self._improve_policy = descent(self.policy, config.learning_rate)
+        self._improve_critic = descent(self.critic, config.critic_learning_rate)
         self._written: dict[str, Actions] = {}
         self._sampled: list[Actions] = []
 
     def steps(self) -> Iterator[LabStep]:
-        """Train, and tell about each step when it is done."""
-        for step in range(1, self._terms.steps + 1):
+        """Train, and yield the metrics of each step."""
+        for step in range(1, self._config.steps + 1):
             began = time.monotonic()
             samples = self._collect(step)
             entropy = self._learn(samples)
@@ -113,11 +113,11 @@ class Training:
 
     def _collect(self, step: int) -> list[LabSample]:
         """Return the first B of m·B samples that end with a reward."""
-        terms = self._terms
-        prompts = self._prompts(step, terms.in_flight, terms.improve_fraction)
+        config = self._config
+        prompts = self._prompts(step, config.in_flight, config.improve_fraction)
         scripts = self._sampled = self.policy.sample(prompts, self._generator)
         submissions = self._submissions(prompts, scripts, step)
-        results = self._client.score_many(submissions, min_complete=terms.batch, rest="cancel")
+        results = self._client.score_many(submissions, min_complete=config.batch, rest="cancel")
         return [
             LabSample(prompts[one.index], scripts[one.index], one.answer)
             for one in results
@@ -129,9 +129,9 @@ class Training:
 
         A policy that was trained to improve on solutions does so for half of them.
         """
-        improvements = count // 2 if self._terms.improve_fraction else 0
+        improvements = count // 2 if self._config.improve_fraction else 0
         prompts = [SCRATCH] * (count - improvements)
-        step = self._terms.steps + 1
+        step = self._config.steps + 1
         prompts += self._prompts(step, improvements, 1.0) if improvements else []
         scripts = self.policy.sample(prompts, self._generator)
         results = self._client.score_many(self._submissions(prompts, scripts, step))
@@ -154,7 +154,7 @@ class Training:
                 step=step,
                 parent_id=prompt.parent_id,
                 prompt_kind="improve" if prompt.parent_id else "scratch",
-                wall_seconds=self._terms.wall_seconds,
+                wall_seconds=self._config.wall_seconds,
             )
             for prompt, code in zip(prompts, codes, strict=True)
         ]
@@ -183,27 +183,27 @@ class Training:
 
     def _learn(self, samples: Sequence[LabSample]) -> float:
         """Improve the policy on these samples, and return the entropy it had."""
-        terms = self._terms
+        config = self._config
         prompts = [sample.prompt for sample in samples]
         actions = [sample.actions for sample in samples]
         rewards = torch.tensor([[sample.answer.reward] for sample in samples])
         with torch.no_grad():
-            old, entropies = self.policy.judge(prompts, actions)
+            old, entropies = self.policy.evaluate_actions(prompts, actions)
             advantages = rewards - self.critic(prompts, actions)
-        advantages = (advantages - advantages.mean()) / (advantages.std() + terms.least_spread)
+        advantages = (advantages - advantages.mean()) / (advantages.std() + config.least_spread)
         advantages *= self._weights(samples)[:, None]
-        for _ in range(terms.critic_epochs):
+        for _ in range(config.critic_epochs):
             self._improve_critic(((self.critic(prompts, actions) - rewards) ** 2).mean())
-        for _ in range(terms.epochs):
-            chances, entropy = self.policy.judge(prompts, actions)
+        for _ in range(config.epochs):
+            chances, entropy = self.policy.evaluate_actions(prompts, actions)
             ratio = (chances - old).exp()
-            clipped = ratio.clamp(1 - terms.clip, 1 + terms.clip)
+            clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
             gain = torch.minimum(ratio * advantages, clipped * advantages).mean()
-            self._improve_policy(-gain - terms.entropy * entropy.mean())
+            self._improve_policy(-gain - config.entropy * entropy.mean())
         return float(entropies.sum(1).mean())
 
     def _weights(self, samples: Sequence[LabSample]) -> torch.Tensor:
-        if not self._terms.weighs_durations:
+        if not self._config.weighs_durations:
             return torch.ones(len(samples))
         seconds = np.array([sample.answer.duration_seconds for sample in samples])
         tasks = [TASK] * len(samples)
@@ -228,7 +228,7 @@ class Training:
             families={name: chosen.count(name) / len(chosen) for name in FAMILIES},
             entropy=entropy,
             improvements=sum(sample.prompt.parent_id is not None for sample in samples),
-            cancelled=self._terms.in_flight - len(samples),
+            cancelled=self._config.in_flight - len(samples),
         )
 
 

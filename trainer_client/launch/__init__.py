@@ -2,6 +2,6 @@
 
     python -m trainer_client.launch --task TASK --server URL [--dry-run]
 
-What veRL trains with is decided by a preset, a readable file in veRL's own words; nothing of veRL
-is changed, and the process becomes `python -m verl.trainer.main_ppo`.
+A preset, a YAML file with veRL's own keys, decides what veRL trains with. The launcher does not
+patch veRL; it execs `python -m verl.trainer.main_ppo`.
 """

@@ -1,4 +1,4 @@
-"""`python -m trainer_client.launch`: compose, check, look around, and become veRL."""
+"""`python -m trainer_client.launch`: compose, check, and exec veRL."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from trainer_client.client.errors import RewardServerError
 from trainer_client.integrations.verl.findings import at, flatten
 from trainer_client.launch import presets, table3
 from trainer_client.launch.combinations import LOGGERS, MODES, check_combinations
-from trainer_client.launch.command import become, make_command
+from trainer_client.launch.command import exec_command, make_command
 from trainer_client.launch.preflight import (
     Check,
-    PreflightReport,
+    PlannedRun,
     check_environment,
     check_prompts,
     check_run,
@@ -35,46 +35,48 @@ if TYPE_CHECKING:
     from trainer_client.launch.prompt_lengths import Count
 
 WRONG = 2
-_ASKED = "asked for on the command line"
-_PATIENCE_SECONDS = 60.0
+_ON_COMMAND_LINE = "asked for on the command line"
+_CHECK_SECONDS = 60.0
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Start a run, or say why not; 2 is the answer to a configuration that cannot run."""
-    wishes, given = read_wishes(words)
+    """Start a run, or say why not; return 2 for a configuration that cannot run."""
+    options, given = read_options(words)
     try:
-        composed = compose(wishes)
+        composed = compose(options)
     except ModuleNotFoundError as error:
         return _refuse(f"{error}: this is not the trainer's environment; see docs/verl.md")
     except ValueError as error:
         return _refuse(str(error))
     if given.dry_run and composed.tree:
-        _compare(composed.tree, _reasons(wishes))
+        _compare(composed.tree, _reasons(options))
     problems = _report(composed)
     if problems:
-        _say(f"\n{len(problems)} problem{'s' * (len(problems) > 1)}; nothing was started")
+        _print(f"\n{len(problems)} problem{'s' * (len(problems) > 1)}; nothing was started")
         return WRONG
     command = make_command(composed.tree, composed.overrides)
     if given.dry_run:
-        _say("\nThe command, with REWARD_SERVER_API_KEY in the environment if the server wants it:")
-        _say("\n".join(command.show()))
+        _print(
+            "\nThe command, with REWARD_SERVER_API_KEY in the environment if the server wants it:"
+        )
+        _print("\n".join(command.show()))
         return 0
-    if not _look_around(composed.tree, command, is_fresh=given.fresh):
+    if not _run_preflight(composed.tree, command, is_fresh=given.fresh):
         return WRONG
-    return become(command)
+    return exec_command(command)
 
 
-def compose(wishes: LaunchOptions) -> ComposedConfig:
-    """Return the configuration of a run with all that is wrong with it.
+def compose(options: LaunchOptions) -> ComposedConfig:
+    """Return the configuration of a run with all findings.
 
     Raises:
-        ValueError: when the preset or an override cannot be read.
+        ValueError: the preset or an override cannot be read.
     """
-    from trainer_client.integrations.verl import configuration  # noqa: PLC0415 - veRL is wanted from here on
+    from trainer_client.integrations.verl import configuration  # noqa: PLC0415 - needs veRL
 
-    preset = configuration.read_preset(presets.find(wishes.preset))
-    tree = presets.merge(preset, presets.layer(wishes, preset))
-    tree = presets.merge(tree, configuration.read_overrides(list(wishes.overrides)))
+    preset = configuration.read_preset(presets.find(options.preset))
+    tree = presets.merge(preset, presets.layer(options, preset))
+    tree = presets.merge(tree, configuration.read_overrides(list(options.overrides)))
     composed = configuration.compose_run(flatten(tree))
     found = check_combinations(composed.tree) if composed.tree else []
     return configuration.ComposedConfig(
@@ -107,11 +109,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def read_wishes(words: Sequence[str] | None) -> tuple[LaunchOptions, argparse.Namespace]:
-    """Return what the command line says about the run, and all that it says."""
+def read_options(words: Sequence[str] | None) -> tuple[LaunchOptions, argparse.Namespace]:
+    """Return the options of the run, and the whole command line."""
     given = _parser().parse_intermixed_args(words)
     model, critic = (_absolute(path) for path in (given.model, given.critic))
-    wishes = LaunchOptions(
+    options = LaunchOptions(
         preset=given.preset,
         server=given.server,
         tasks=tuple(given.tasks),
@@ -124,65 +126,65 @@ def read_wishes(words: Sequence[str] | None) -> tuple[LaunchOptions, argparse.Na
         is_fresh=given.fresh,
         overrides=(*given.sets, *given.overrides),
     )
-    return wishes, given
+    return options, given
 
 
 def _absolute(path: str | None) -> str | None:
-    """Return a folder's full path, as Ray's processes may work elsewhere; a hub's name stays."""
+    """Make a folder's path absolute: Ray's processes may have another working directory."""
     return str(Path(path).resolve()) if path and Path(path).exists() else path
 
 
 def _report(composed: ComposedConfig) -> list[ConfigFinding]:
     for finding in composed.findings:
-        _say(f"{'ERROR' if finding.severity == 'error' else 'hint '}  {finding}")
+        _print(f"{'ERROR' if finding.severity == 'error' else 'hint '}  {finding}")
     return [finding for finding in composed.findings if finding.severity == "error"]
 
 
 def _compare(tree: Tree, reasons: Mapping[str, str]) -> None:
     comparisons = table3.compare(tree)
-    _say("\n".join(table3.show(comparisons)))
-    _say("\nNotes:")
-    _say("\n".join(f"  {one.row.name}: {one.row.note}" for one in comparisons if one.row.note))
+    _print("\n".join(table3.show(comparisons)))
+    _print("\nNotes:")
+    _print("\n".join(f"  {one.row.name}: {one.row.note}" for one in comparisons if one.row.note))
     differences = table3.explain(comparisons, reasons)
-    said = sum(one.is_same is not None for one in comparisons)
-    _say(f"\n{said - len(differences)} of {said} values are those of the paper")
+    compared = sum(one.is_same is not None for one in comparisons)
+    _print(f"\n{compared - len(differences)} of {compared} values are those of the paper")
     if differences:
-        _say("\n".join(differences))
-    _say("")
+        _print("\n".join(differences))
+    _print("")
 
 
-def _look_around(tree: Tree, command: LaunchCommand, *, is_fresh: bool) -> bool:
-    """Make every check, print its line, and tell whether the run may start."""
+def _run_preflight(tree: Tree, command: LaunchCommand, *, is_fresh: bool) -> bool:
+    """Run and print all preflight checks, and tell whether the run may start."""
     fine = True
     settings = RunSettings.read(tree[NODE])
     with RewardClient(
         settings.url,
         os.environ.get(API_KEY),
-        deadline_seconds=_PATIENCE_SECONDS,
+        deadline_seconds=_CHECK_SECONDS,
         outage_seconds=0.0,
     ) as client:
-        flight = PreflightReport(tree, settings, client, is_fresh)
-        for check in _checks(flight, command):
-            _say(str(check))
+        planned = PlannedRun(tree, settings, client, is_fresh)
+        for check in _checks(planned, command):
+            _print(str(check))
             fine = fine and check.state != "problem"
     return fine
 
 
-def _checks(flight: PreflightReport, command: LaunchCommand) -> Iterator[Check]:
-    yield from check_environment(flight.tree, command.environment())
-    server = list(check_server(flight))
+def _checks(planned: PlannedRun, command: LaunchCommand) -> Iterator[Check]:
+    yield from check_environment(planned.tree, command.environment())
+    server = list(check_server(planned))
     yield from server
     if any(check.state == "problem" for check in server):
         return
     try:
-        yield from check_run(flight)
+        yield from check_run(planned)
     except RewardServerError as error:
         yield Check("run", "problem", str(error))
-    yield from check_prompts(flight, lambda: _counter(flight.tree))
+    yield from check_prompts(planned, lambda: _counter(planned.tree))
 
 
 def _counter(tree: Tree) -> Count:
-    from trainer_client.integrations.verl.configuration import count_tokens  # noqa: PLC0415 - wants veRL
+    from trainer_client.integrations.verl.configuration import count_tokens  # noqa: PLC0415 - needs veRL
 
     model = at(tree, "actor_rollout_ref.model")
     return count_tokens(
@@ -192,14 +194,14 @@ def _counter(tree: Tree) -> Count:
     )
 
 
-def _reasons(wishes: LaunchOptions) -> dict[str, str]:
-    """Return why a run's values are what they are, by their keys."""
-    from trainer_client.integrations.verl import configuration  # noqa: PLC0415 - wants veRL
+def _reasons(options: LaunchOptions) -> dict[str, str]:
+    """Return the reasons for a run's values, by key."""
+    from trainer_client.integrations.verl import configuration  # noqa: PLC0415 - needs veRL
 
-    file = presets.find(wishes.preset)
-    options = presets.layer(wishes, configuration.read_preset(file))
-    asked = presets.merge(options, configuration.read_overrides(list(wishes.overrides)))
-    return {**configuration.read_reasons(file), **dict.fromkeys(flatten(asked), _ASKED)}
+    file = presets.find(options.preset)
+    changes = presets.layer(options, configuration.read_preset(file))
+    changes = presets.merge(changes, configuration.read_overrides(list(options.overrides)))
+    return {**configuration.read_reasons(file), **dict.fromkeys(flatten(changes), _ON_COMMAND_LINE)}
 
 
 def _refuse(reason: str) -> int:
@@ -207,7 +209,7 @@ def _refuse(reason: str) -> int:
     return WRONG
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

@@ -1,7 +1,7 @@
-"""Which values cannot stand beside each other in a run with a reward server.
+"""Checks for values that do not fit together in a run with a reward server.
 
-Each check is a generator over the resolved configuration. veRL starts with any of these, and
-fails late, or trains something else than what was meant.
+Each check is a generator over the resolved configuration. veRL accepts all of these values, and
+then fails late or trains something else than intended.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer_client.integrations.verl.findings import ConfigFinding, at
 from trainer_client.launch.table3 import has_critic
+from trainer_client.moved import current_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,11 +31,11 @@ _PLUGIN = "trainer_client.integrations.verl.plugin"
 def check_combinations(
     tree: Tree, environment: Mapping[str, str] | None = None
 ) -> list[ConfigFinding]:
-    """Return all that is wrong or worth knowing about a configuration as a whole."""
+    """Return all findings about a configuration as a whole."""
     given = os.environ if environment is None else environment
     findings: list[ConfigFinding] = []
     for check in _CHECKS:
-        with contextlib.suppress(TypeError):  # a value of the wrong kind has been reported by then
+        with contextlib.suppress(TypeError):  # another check has reported a value of the wrong type
             findings += check(tree)
     return [*findings, *_check_loggers(tree, given), *_check_cluster(tree, given)]
 
@@ -183,7 +184,7 @@ def _check_reward(tree: Tree) -> Iterator[ConfigFinding]:
 
 
 def _check_plugin(tree: Tree) -> Iterator[ConfigFinding]:
-    modules = str(at(tree, _MODULES) or "").split(",")
+    modules = [current_path(name) for name in str(at(tree, _MODULES) or "").split(",")]
     if at(tree, "reward_server.durations.enabled", default=True) and _PLUGIN not in modules:
         text = f"must name {_PLUGIN}, or reward_server.durations.enabled be false"
         yield ConfigFinding(_MODULES, text)
@@ -194,8 +195,8 @@ def _check_plugin(tree: Tree) -> Iterator[ConfigFinding]:
 
 
 def _check_loggers(tree: Tree, environment: Mapping[str, str]) -> Iterator[ConfigFinding]:
-    said = at(tree, "trainer.logger")
-    names = [said] if isinstance(said, str) else said or []
+    loggers = at(tree, "trainer.logger")
+    names = [loggers] if isinstance(loggers, str) else loggers or []
     for name in names:
         if name not in LOGGERS:
             yield ConfigFinding("trainer.logger", f"{name!r} is none of {', '.join(LOGGERS)}")

@@ -1,4 +1,4 @@
-"""The command that trains, and the environment it needs."""
+"""The training command and its environment."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _MODULES = "VERL_USE_EXTERNAL_MODULES"
 
 @dataclass(frozen=True, slots=True)
 class LaunchCommand:
-    """A command and what it adds to the environment."""
+    """A command and the environment variables that it adds."""
 
     words: tuple[str, ...]
     additions: Mapping[str, str]
 
     def show(self) -> list[str]:
-        """Return the command as a shell would take it, a line for each override."""
+        """Return the command in shell syntax, a line for each override."""
         head = [f"{name}={shlex.quote(value)} \\" for name, value in self.additions.items()]
         start = f"{shlex.join(self.words[:3])} \\"
         rest = [f"  {shlex.quote(word)} \\" for word in self.words[3:]]
@@ -42,8 +42,8 @@ class LaunchCommand:
 def make_command(tree: Tree, overrides: tuple[str, ...]) -> LaunchCommand:
     """Return what starts veRL with this configuration.
 
-    Ray's processes on this machine inherit the environment, the key of the server with it; what
-    they must have anywhere stands in the configuration, too.
+    Ray's processes on this machine inherit the environment, including the API key. What processes
+    on other machines need is part of the configuration, too.
     """
     additions = {name: str(value) for name, value in (at(tree, _ENV) or {}).items()}
     others = [name for name in os.environ.get(_MODULES, "").split(",") if name]
@@ -53,15 +53,15 @@ def make_command(tree: Tree, overrides: tuple[str, ...]) -> LaunchCommand:
     return LaunchCommand((sys.executable, "-m", "verl.trainer.main_ppo", *overrides), additions)
 
 
-def become(command: LaunchCommand) -> NoReturn:
-    """Turn this process into the command: signals and the exit code are its own."""
+def exec_command(command: LaunchCommand) -> NoReturn:
+    """Replace this process by the command, which then gets its signals and sets its exit code."""
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(command.words[0], command.words, command.environment())  # noqa: S606 - no shell
 
 
 def _with_package(path: str) -> str:
-    """Return a search path on which Ray's processes find this package, installed or not."""
+    """Return a search path with this package, for Ray's processes."""
     here = str(Path(__file__).resolve().parents[2])
     parts = [part for part in path.split(os.pathsep) if part]
     return os.pathsep.join(dict.fromkeys([here, *parts]))

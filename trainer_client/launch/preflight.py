@@ -1,7 +1,7 @@
-"""What must hold before eight GPUs are taken: each check is one line, and all are made.
+"""Preflight checks, before a run occupies its GPUs. Each check prints one line.
 
-Everything is asked of the things themselves: the server over HTTP, the plug-in in a process with
-the environment of the run, the length of prompts with the model's own tokenizer.
+The checks use the real parts: the server over HTTP, the plug-in in a process with the run's
+environment, the model's own tokenizer for prompt lengths.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TRIED = "0.9."
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line: what was looked at, how it is, and what to do about it."""
+    """The result of one check, with its remedy."""
 
     name: str
     state: Literal["ok", "hint", "problem"]
@@ -47,8 +47,8 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class PreflightReport:
-    """What is about to start."""
+class PlannedRun:
+    """The run that is about to start."""
 
     tree: Tree
     settings: RunSettings
@@ -57,7 +57,7 @@ class PreflightReport:
 
     @property
     def in_flight(self) -> int:
-        """How many programs may be under way at once."""
+        """How many programs may run at once."""
         batch = at(self.tree, "data.train_batch_size") * at(
             self.tree, "actor_rollout_ref.rollout.n"
         )
@@ -67,7 +67,7 @@ class PreflightReport:
 
 
 def check_environment(tree: Tree, environment: Mapping[str, str]) -> Iterator[Check]:
-    """Ask a process like the trainer's what it finds: veRL, its plug-ins, GPUs."""
+    """Check veRL, the plug-in and GPUs in a process with the trainer's environment."""
     mode = str(at(tree, "trainer.v1.trainer_mode"))
     words = [sys.executable, "-m", "trainer_client.integrations.verl.probe", mode]
     done = subprocess.run(
@@ -80,19 +80,19 @@ def check_environment(tree: Tree, environment: Mapping[str, str]) -> Iterator[Ch
         yield Check("veRL", "problem", f"a process of the trainer fails at once: {last}")
         return
     found = json.loads(done.stdout.splitlines()[-1])
-    yield _judge_version(found)
+    yield _check_version(found)
     is_wanted = at(tree, "reward_server.durations.enabled", default=True)
     if found["plugin"] and is_wanted:
         yield Check("plug-in", "problem", f"not active for {mode}: {found['plugin']}")
     else:
         state = f"duration-aware trainer registered for {mode}" if is_wanted else "not wanted"
         yield Check("plug-in", "ok", state)
-    yield from _judge_machine(tree, found)
+    yield from _check_machine(tree, found)
 
 
-def check_server(flight: PreflightReport) -> Iterator[Check]:
-    """Ask the server whether it can score, knows our key, and has the tasks."""
-    url = flight.settings.url.rstrip("/")
+def check_server(planned: PlannedRun) -> Iterator[Check]:
+    """Check that the server is ready, accepts the API key, and has the tasks."""
+    url = planned.settings.url.rstrip("/")
     try:
         reply = httpx.get(f"{url}/readyz", timeout=_READY_SECONDS, trust_env=False)
         parts = {name: part for name, part in reply.json().items() if isinstance(part, dict)}
@@ -103,24 +103,24 @@ def check_server(flight: PreflightReport) -> Iterator[Check]:
     is_ready = reply.status_code == httpx.codes.OK
     yield Check("server", "ok" if is_ready else "problem", f"{url} ({detail})")
     if is_ready:
-        yield from _check_tasks(flight, _slots(parts))
+        yield from _check_tasks(planned, _slots(parts))
 
 
-def check_run(flight: PreflightReport) -> Iterator[Check]:
-    """Tell whether the run is new or goes on, here and at the server."""
-    run_id, step = flight.settings.run_id, latest_step(flight.tree)
-    folder = at(flight.tree, "trainer.default_local_dir")
+def check_run(planned: PlannedRun) -> Iterator[Check]:
+    """Check whether the run is new or resumes, from checkpoints and at the server."""
+    run_id, step = planned.settings.run_id, latest_step(planned.tree)
+    folder = at(planned.tree, "trainer.default_local_dir")
     try:
-        flight.client.get(f"/v1/runs/{run_id}/statistics")
+        planned.client.get(f"/v1/runs/{run_id}/statistics")
         is_known = True
     except RequestRefusedError as error:
         if error.status != httpx.codes.NOT_FOUND:
             raise
         is_known = False
-    if flight.is_fresh and (step is not None or is_known):
+    if planned.is_fresh and (step is not None or is_known):
         where = f"a checkpoint in {folder}" if step is not None else "solutions at the server"
         yield Check("run", "problem", f"{run_id} is not new, it has {where}: choose --run-id")
-    elif step is not None and at(flight.tree, "trainer.resume_mode") != "disable":
+    elif step is not None and at(planned.tree, "trainer.resume_mode") != "disable":
         yield Check("run", "ok", f"{run_id} goes on after step {step} from {folder}")
     elif is_known:
         text = f"{run_id} has solutions at the server but no checkpoint in {folder}: it begins at"
@@ -129,18 +129,18 @@ def check_run(flight: PreflightReport) -> Iterator[Check]:
         yield Check("run", "ok", f"{run_id} is new; checkpoints go to {folder}")
 
 
-def check_prompts(flight: PreflightReport, load: Callable[[], Count]) -> Iterator[Check]:
-    """Measure each task's prompt from scratch with the model's tokenizer."""
+def check_prompts(planned: PlannedRun, load: Callable[[], Count]) -> Iterator[Check]:
+    """Count the tokens of each task's from-scratch prompt with the model's tokenizer."""
     try:
         count = load()
     except ValueError as error:
         text = f"{error}; give --model a folder, or fetch it first: huggingface-cli download NAME"
         yield Check("tokenizer", "problem", text)
         return
-    limit = at(flight.tree, "data.max_prompt_length")
-    for task in flight.settings.tasks:
+    limit = at(planned.tree, "data.max_prompt_length")
+    for task in planned.settings.tasks:
         try:
-            length = measure(flight.client, flight.settings, task, limit, count)
+            length = measure(planned.client, planned.settings, task, limit, count)
         except (RewardServerError, ValueError) as error:
             yield Check("prompts", "problem", f"{task}: {error}")
             continue
@@ -157,14 +157,14 @@ def latest_step(tree: Tree) -> int | None:
         return None
 
 
-def _judge_version(found: JsonObject) -> Check:
+def _check_version(found: JsonObject) -> Check:
     text = f"{found['verl']} with torch {found['torch']}"
     if str(found["verl"]).startswith(_TRIED):
         return Check("veRL", "ok", text)
     return Check("veRL", "hint", f"{text}; this package was made for {_TRIED}x")
 
 
-def _judge_machine(tree: Tree, found: JsonObject) -> Iterator[Check]:
+def _check_machine(tree: Tree, found: JsonObject) -> Iterator[Check]:
     missing = set(found["missing"])
     if "transfer_queue" in missing:
         yield Check("packages", "problem", "pip install TransferQueue: the V1 trainer needs it")
@@ -181,15 +181,15 @@ def _judge_machine(tree: Tree, found: JsonObject) -> Iterator[Check]:
         yield Check("packages", "problem", text)
 
 
-def _check_tasks(flight: PreflightReport, slots: int | None) -> Iterator[Check]:
+def _check_tasks(planned: PlannedRun, slots: int | None) -> Iterator[Check]:
     try:
-        known = {task["id"]: task for task in flight.client.get("/v1/tasks")["tasks"]}
+        known = {task["id"]: task for task in planned.client.get("/v1/tasks")["tasks"]}
     except RequestRefusedError as error:
         text = f"{error}; set REWARD_SERVER_API_KEY to a key of the server"
         yield Check("key", "problem", text)
         return
     yield Check("key", "ok", "accepted")
-    for task in flight.settings.tasks:
+    for task in planned.settings.tasks:
         if task not in known:
             text = f"{task} is not there; on the server: reward-server tasks prepare {task} --twin"
             yield Check("task", "problem", text)
@@ -197,18 +197,18 @@ def _check_tasks(flight: PreflightReport, slots: int | None) -> Iterator[Check]:
             yield Check(
                 "task", "ok", f"{task}, at most {known[task]['wall_seconds']:g} s a program"
             )
-    walls = [known[task]["wall_seconds"] for task in flight.settings.tasks if task in known]
+    walls = [known[task]["wall_seconds"] for task in planned.settings.tasks if task in known]
     if slots and walls:
-        yield _judge_slots(flight, slots, max(walls))
+        yield _check_slots(planned, slots, max(walls))
 
 
-def _judge_slots(flight: PreflightReport, slots: int, wall_seconds: float) -> Check:
-    longest = -(-flight.in_flight // slots) * min(
-        wall_seconds, flight.settings.wall_seconds or wall_seconds
+def _check_slots(planned: PlannedRun, slots: int, wall_seconds: float) -> Check:
+    longest = -(-planned.in_flight // slots) * min(
+        wall_seconds, planned.settings.wall_seconds or wall_seconds
     )
-    text = f"{flight.in_flight} programs at once on {slots} slots, {longest / 3600:.1f} h at worst"
-    if longest > flight.settings.deadline_seconds:
-        limit = f"reward_server.deadline_seconds is {flight.settings.deadline_seconds:g}"
+    text = f"{planned.in_flight} programs at once on {slots} slots, {longest / 3600:.1f} h at worst"
+    if longest > planned.settings.deadline_seconds:
+        limit = f"reward_server.deadline_seconds is {planned.settings.deadline_seconds:g}"
         return Check("slots", "hint", f"{text}, but {limit}: the last of them would be lost")
     return Check("slots", "ok", text)
 

@@ -1,4 +1,4 @@
-"""What a run is asked to be: a preset, changed by options, changed by `KEY=VALUE`."""
+"""The configuration of a run: a preset, then options, then `KEY=VALUE` overrides."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer_client.client.options import HERE
+from trainer_client.client.options import DEFAULT_URL
 from trainer_client.integrations.verl.findings import Tree, at
 
 FOLDER = Path(__file__).parent / "presets"
 DEFAULT = "a100x8"
-_BUFFER = {"path": "pkg://trainer_client.verl.buffer", "name": "CancellingReplayBuffer"}
+_BUFFER = {
+    "path": "pkg://trainer_client.integrations.verl.buffer",
+    "name": "CancellingReplayBuffer",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchOptions:
-    """What the command line says; None is what it does not say."""
+    """The options of the command line; None where it sets nothing."""
 
     preset: str = DEFAULT
     server: str | None = None
@@ -50,7 +53,7 @@ def find(preset: str) -> Path:
 
 
 def merge(below: Tree, above: Tree) -> Tree:
-    """Return both, and where both say something, what the second says."""
+    """Merge two trees; the second wins."""
     merged = dict(below)
     for name, value in above.items():
         old = merged.get(name)
@@ -59,51 +62,54 @@ def merge(below: Tree, above: Tree) -> Tree:
     return merged
 
 
-def layer(wishes: LaunchOptions, preset: Tree) -> Tree:
-    """Return what the options of the command line change in a preset."""
-    changes: Tree = {"reward_server": _server(wishes, preset), "trainer": _trainer(wishes, preset)}
-    if wishes.model is not None:
-        changes["actor_rollout_ref"] = {"model": {"path": wishes.model}}
-    if wishes.critic is not None:
-        changes["critic"] = {"model": {"path": wishes.critic}}
+def layer(options: LaunchOptions, preset: Tree) -> Tree:
+    """Return the changes of the command line to a preset."""
+    changes: Tree = {
+        "reward_server": _server(options, preset),
+        "trainer": _trainer(options, preset),
+    }
+    if options.model is not None:
+        changes["actor_rollout_ref"] = {"model": {"path": options.model}}
+    if options.critic is not None:
+        changes["critic"] = {"model": {"path": options.critic}}
     return changes
 
 
-def _server(wishes: LaunchOptions, preset: Tree) -> Tree:
-    said: Tree = {"url": wishes.server or at(preset, "reward_server.url", HERE)}
-    tasks = list(wishes.tasks) or at(preset, "reward_server.tasks") or []
+def _server(options: LaunchOptions, preset: Tree) -> Tree:
+    changes: Tree = {"url": options.server or at(preset, "reward_server.url", DEFAULT_URL)}
+    tasks = list(options.tasks) or at(preset, "reward_server.tasks") or []
     if tasks:
-        said["tasks"] = tasks
-    run_id = wishes.run_id or at(preset, "reward_server.run_id") or _name_run(wishes, tasks)
-    return {**said, "run_id": run_id}
+        changes["tasks"] = tasks
+    run_id = options.run_id or at(preset, "reward_server.run_id") or _name_run(options, tasks)
+    return {**changes, "run_id": run_id}
 
 
-def _name_run(wishes: LaunchOptions, tasks: list[str]) -> str:
-    """Return a name that is the same whenever the same run is started: that resumes it."""
+def _name_run(options: LaunchOptions, tasks: list[str]) -> str:
+    """Return the same name whenever the same run is started, so that it resumes."""
     first = tasks[0] if tasks else "no-task"
     more = f"+{len(tasks) - 1}" if len(tasks) > 1 else ""
-    return f"{first}{more}-{Path(wishes.preset).stem}"
+    return f"{first}{more}-{Path(options.preset).stem}"
 
 
-def _trainer(wishes: LaunchOptions, preset: Tree) -> Tree:
-    said: Tree = {}
+def _trainer(options: LaunchOptions, preset: Tree) -> Tree:
+    changes: Tree = {}
     if not at(preset, "trainer.experiment_name"):
-        said["experiment_name"] = "${reward_server.run_id}"
-    if wishes.loggers:
-        said["logger"] = list(wishes.loggers)
-    if wishes.is_fresh:
-        said["resume_mode"] = "disable"
-    if wishes.steps is not None:
+        changes["experiment_name"] = "${reward_server.run_id}"
+    if options.loggers:
+        changes["logger"] = list(options.loggers)
+    if options.is_fresh:
+        changes["resume_mode"] = "disable"
+    if options.steps is not None:
         epochs: Any = at(preset, "trainer.total_epochs", 0)
-        said["total_training_steps"] = wishes.steps
-        said["total_epochs"] = max(epochs, wishes.steps)  # an epoch has one step at least
-    if wishes.mode is not None:
-        said["v1"] = _mode(wishes.mode)
-    return said
+        changes["total_training_steps"] = options.steps
+        changes["total_epochs"] = max(epochs, options.steps)  # an epoch has at least one step
+    if options.mode is not None:
+        changes["v1"] = _mode(options.mode)
+    return changes
 
 
 def _mode(mode: str) -> Tree:
-    """Return a mode with what it cannot do without."""
+    """Return a mode with the settings that it requires."""
     is_sync = mode == "sync"
     sampler: Tree = {
         "custom_sampler": {"path": None, "name": None} if is_sync else dict(_BUFFER),

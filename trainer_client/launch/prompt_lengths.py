@@ -1,4 +1,4 @@
-"""How long a task's prompts are for the model that is to be trained."""
+"""The lengths of a task's prompts in tokens of the trained model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROUNDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """A prompt from scratch in tokens, and what the shortest leaves for an earlier program."""
+    """The tokens of a from-scratch prompt, and the room for an earlier program in the shortest."""
 
     tokens: int
     room_characters: int
@@ -28,11 +28,11 @@ class Length:
 def measure(
     client: RewardClient, settings: RunSettings, task: str, limit: int, count: Count
 ) -> Length:
-    """Return how long a prompt from scratch is within `limit` tokens.
+    """Return the length of a from-scratch prompt of at most `limit` tokens.
 
     Raises:
-        ValueError: when even the shortest is longer.
-        RewardServerError: when the server makes none.
+        ValueError: even the shortest is longer.
+        RewardServerError: the server returns no prompt.
     """
     name = settings.prompts.tokenizer
     budget: dict[str, Any] = {"tokens": limit, "tokenizer": name} if name else {}
@@ -40,7 +40,7 @@ def measure(
         budget = {"characters": limit * _CHARACTERS_PER_TOKEN}
     messages = _ask(client, settings, task, budget)
     tokens, shortest = count(messages), messages
-    for _ in range(_ROUNDS):  # each asks for less, until the server has nothing shorter
+    for _ in range(_ROUNDS):  # request shorter ones until the server has none
         smaller = {**budget, **_less(shortest, count(shortest), name)}
         try:
             shorter = _ask(client, settings, task, smaller)

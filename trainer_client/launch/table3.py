@@ -1,6 +1,6 @@
-"""The paper's Table 3 (arXiv 2509.01684) as data, and how a run compares with it.
+"""The paper's Table 3 (arXiv 2509.01684) as data, and its comparison with a run.
 
-Its names are those of an older veRL. Each is given the keys that mean the same today.
+The table uses the names of an older veRL. Each row lists the current keys of the same meaning.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _CRITIC_MICRO = f"{_ALL_GPUS}, and is read below critic.fsdp alone"
 
 @dataclass(frozen=True, slots=True)
 class Table3Row:
-    """One line of the table: all `keys` together say today what the paper's name said.
+    """One row of the table, with the current keys of the paper's name.
 
-    `is_global` values are divided among the GPUs. `must` are keys without which the others act on
-    nothing. `note` says what to know about it.
+    `is_global` values are divided among the GPUs. `must` are keys without which the others have no
+    effect.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Table3Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A line of the table beside what a run does; where the paper says nothing, neither do we."""
+    """A row of the table beside a run's value. `is_same` is None where the paper gives none."""
 
     row: Table3Row
     found: str
@@ -139,18 +139,18 @@ TABLE3 = (
 
 
 def compare(tree: Tree) -> list[Comparison]:
-    """Return every line of the table beside what a run's configuration says."""
+    """Compare every row of the table with a run's configuration."""
     return [_compare(row, tree) for row in TABLE3]
 
 
 def _compare(row: Table3Row, tree: Tree) -> Comparison:
     if row.name.startswith("critic_") and not has_critic(tree):
         return Comparison(row, _NONE, None if row.value is None else False)
-    missing = [f"{key} is not {_say(value)}" for key, value in row.must if at(tree, key) != value]
+    missing = [f"{key} is not {_print(value)}" for key, value in row.must if at(tree, key) != value]
     if missing:
         return Comparison(row, "; ".join(missing), is_same=False)
     values = [at(tree, key) for key in row.keys]
-    shown = " and ".join(dict.fromkeys(_say(value) for value in values))
+    shown = " and ".join(dict.fromkeys(_print(value) for value in values))
     if not row.is_global:
         is_same = all(_is_same(row.value, value) for value in values)
         return Comparison(row, shown, None if row.value is None else is_same)
@@ -161,17 +161,17 @@ def _compare(row: Table3Row, tree: Tree) -> Comparison:
 
 def has_critic(tree: Tree) -> bool:
     """Tell whether a run trains a critic, as veRL decides it."""
-    said = at(tree, "critic.enable")
-    return bool(said) if said is not None else at(tree, "algorithm.adv_estimator") == "gae"
+    enabled = at(tree, "critic.enable")
+    return bool(enabled) if enabled is not None else at(tree, "algorithm.adv_estimator") == "gae"
 
 
 def _is_same(paper: object, found: object) -> bool:
-    if isinstance(paper, str) and isinstance(found, str):  # a model may lie in any folder
+    if isinstance(paper, str) and isinstance(found, str):  # a model may be in any folder
         return found.rstrip("/").rpartition("/")[2] == paper
     return found == paper
 
 
-def _say(value: object) -> str:
+def _print(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -181,7 +181,7 @@ def show(comparisons: list[Comparison]) -> list[str]:
     rows = [head]
     for one in comparisons:
         keys = ", ".join(key.replace("actor_rollout_ref.", "") for key in one.row.keys)
-        paper = "-" if one.row.value is None else _say(one.row.value)
+        paper = "-" if one.row.value is None else _print(one.row.value)
         rows.append((one.row.name, paper, keys, one.found, _WORDS[one.is_same]))
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     return [
@@ -200,5 +200,5 @@ def explain(comparisons: list[Comparison], reasons: Mapping[str, str]) -> list[s
             why = next(
                 (reasons[key] for key in keys if key in reasons), "the preset gives no reason"
             )
-            lines.append(f"  {one.row.name}: {one.found} instead of {_say(one.row.value)}: {why}")
+            lines.append(f"  {one.row.name}: {one.found} instead of {_print(one.row.value)}: {why}")
     return lines

@@ -1,4 +1,4 @@
-"""Sixty-four answers of a policy, most of them of different worth, for any door to the server."""
+"""Sixty-four answers of a policy, most of them of different worth, for any integration."""
 
 from __future__ import annotations
 

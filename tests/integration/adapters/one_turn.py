@@ -10,7 +10,7 @@ import verifiers.v1 as vf
 __all__ = ["OneTurnHarness"]
 
 
-class OneTurnHarness(vf.Harness[vf.HarnessConfig]):
+class OneTurnHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]  # not installed here
     """Needs neither a container nor a download, unlike those that come with verifiers."""
 
     APPENDS_SYSTEM_PROMPT = True

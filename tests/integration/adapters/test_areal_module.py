@@ -110,7 +110,7 @@ async def test_a_sample_without_a_reward_is_left_out(gone: RewardServerWorkflow)
     assert await gone.arun_episode(FakeEngine(VALID), ROW) is None
 
 
-async def test_a_mistake_in_the_rows_is_not_taken_for_a_lost_sample(
+async def test_a_wrong_row_is_no_lost_sample(
     workflow: RewardServerWorkflow,
 ) -> None:
     with pytest.raises(RequestRefusedError):
@@ -119,7 +119,7 @@ async def test_a_mistake_in_the_rows_is_not_taken_for_a_lost_sample(
         await workflow.arun_episode(FakeEngine(VALID), {"messages": ROW["messages"]})
 
 
-async def test_a_group_of_areal_goes_on_without_the_sample_that_was_lost(
+async def test_areals_group_continues_without_a_lost_sample(
     workflow: RewardServerWorkflow,
 ) -> None:
     grouped = GroupedRolloutWorkflow(workflow, 3, areal_logging.getLogger("test"))
@@ -206,13 +206,13 @@ async def test_a_reward_function_has_the_reward_of_a_short_program(
 
 
 @pytest.mark.usefixtures("environment")
-async def test_a_reward_function_raises_before_areal_makes_up_a_zero() -> None:
+async def test_a_reward_function_raises_before_areal_uses_zero() -> None:
     wrapper = AsyncRewardWrapper(areal.reward_fn, max_workers=1, max_retries=0)
     with pytest.raises(DeadlineExceededError):
         await wrapper("", nap(60), [], [], **ROW)
 
 
-def test_a_reward_function_has_no_number_for_a_server_that_is_away(
+def test_a_reward_function_raises_if_the_server_is_unreachable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(URL, GONE["url"])

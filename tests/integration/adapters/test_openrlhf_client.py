@@ -70,7 +70,7 @@ def test_a_rollout_of_openrlhf_gets_its_reward_and_logs(server: RunningServer) -
     assert done["extra_logs"]["duration_seconds"][0] > 0
 
 
-def test_its_blind_repetitions_join_the_job_that_runs(
+def test_blind_retries_join_the_running_job(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[object] = []

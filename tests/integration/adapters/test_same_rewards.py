@@ -1,4 +1,4 @@
-"""The same sixty-four answers through every door there is: the same rewards."""
+"""The same sixty-four answers get the same rewards through every integration."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def _submissions(run_id: str) -> Iterable[Submission]:
 def client(url: str, run_id: str) -> Rewards:
     with RewardClient(url) as server:
         results = {one.index: one.answer for one in server.score_many(_submissions(run_id))}
-    return [results[index].reward for index in range(len(COMPLETIONS))]
+    answers = [results[index] for index in range(len(COMPLETIONS))]
+    return [answer.reward for answer in answers if answer is not None]
 
 
 def async_client(url: str, run_id: str) -> Rewards:
@@ -87,7 +88,7 @@ def async_client(url: str, run_id: str) -> Rewards:
 
 
 def recorded(name: str, url: str, run_id: str) -> Rewards:
-    """Doors with a wire format of their own, by requests as their trainers send them."""
+    """Adapters with their own formats, called with the requests that their trainers send."""
     with httpx.Client(base_url=url, timeout=120, params={"run_id": run_id}) as http:
         return _each(lambda completion: DOORS[name](http, completion, TASK))
 
@@ -98,12 +99,14 @@ def openrlhf(url: str, run_id: str) -> Rewards:
 
 
 def trl(url: str, run_id: str) -> Rewards:
-    return make_reward(Run(url, run_id))([], COMPLETIONS, task_id=[TASK] * len(COMPLETIONS))
+    rewards = make_reward(Run(url, run_id))([], COMPLETIONS, task_id=[TASK] * len(COMPLETIONS))
+    return [reward for reward in rewards if reward is not None]
 
 
 def trl_async(url: str, run_id: str) -> Rewards:
     function = make_async_reward(Run(url, run_id))
-    return asyncio.run(function([], COMPLETIONS, task_id=[TASK] * len(COMPLETIONS)))
+    rewards = asyncio.run(function([], COMPLETIONS, task_id=[TASK] * len(COMPLETIONS)))
+    return [reward for reward in rewards if reward is not None]
 
 
 def verl(url: str, run_id: str) -> Rewards:
@@ -174,7 +177,7 @@ _TRAINERS: tuple[Door, ...] = (
     areal_function,
 )
 _DOORS: dict[str, Door] = {
-    **{door.__name__: door for door in _TRAINERS},
+    **{integration.__name__: integration for integration in _TRAINERS},
     **{f"{name} as recorded": partial(recorded, name) for name in DOORS},
 }
 
@@ -193,7 +196,7 @@ def test_the_answers_are_of_different_worth(expected: Rewards) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(_DOORS))
-def test_every_door_gives_the_same_rewards(
+def test_every_integration_returns_the_same_rewards(
     name: str, server: RunningServer, expected: Rewards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))  # verifiers looks for modules by name

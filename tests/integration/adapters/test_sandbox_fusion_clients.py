@@ -82,7 +82,7 @@ def test_verl_names_a_crash_and_a_timeout(url: str) -> None:
     assert {one["stdout"] for one in details} == {"1\n"}
 
 
-def test_verl_takes_exhausted_memory_for_a_failure_whose_name_is_in_the_answer(url: str) -> None:
+def test_verl_reports_exhausted_memory_by_its_name(url: str) -> None:
     code = "x = []\nwhile True: x.append(bytearray(10**7))"
     results, details = check(url, code, {"inputs": [""], "outputs": ["1"]})
     assert results == [-2]
@@ -127,14 +127,14 @@ def test_verls_score_is_the_share_of_cases_that_pass(url: str, is_continuous: bo
     assert len(details) == 4
 
 
-def test_more_cases_than_places_all_get_their_turn(url: str) -> None:
+def test_more_cases_than_slots_all_run(url: str) -> None:
     numbers = range(40)
     cases = {"inputs": [str(n) for n in numbers], "outputs": [str(2 * n) for n in numbers]}
     results, _ = check(url, DOUBLE, cases)
     assert results == [True] * len(numbers)
 
 
-def test_verl_sends_again_what_found_no_place(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+def test_verl_retries_what_found_no_slot(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     statuses: list[int] = []
     post = requests.post
 
@@ -152,7 +152,7 @@ def test_verl_sends_again_what_found_no_place(monkeypatch: pytest.MonkeyPatch, u
     assert answer["status"] == "Success"
 
 
-def test_a_refusal_is_an_error_of_verls_call_and_no_wrong_answer(url: str) -> None:
+def test_a_refusal_is_an_error_of_verls_call(url: str) -> None:
     answer, error = call(url, "int main() {}", language="cpp")
     assert answer is None
     assert error is not None
@@ -183,13 +183,13 @@ def test_the_sdk_runs_code(server: RunningServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "expected"),
     [("pass", "good"), ("raise SystemExit(3)", "crashed"), ("while True: pass", "late")],
 )
-def test_the_sdk_sums_an_answer_up(server: RunningServer, code: str, told: str) -> None:
+def test_the_sdk_sums_an_answer_up(server: RunningServer, code: str, expected: str) -> None:
     asked = RunCodeRequest(code=code, language="python", run_timeout=3, compile_timeout=SECONDS)
     answer = sandbox_fusion.run_code(asked, endpoint=server.url, max_attempts=1)
-    assert sandbox_fusion.summary_run_code_result(answer, MAPPING) == told
+    assert sandbox_fusion.summary_run_code_result(answer, MAPPING) == expected
 
 
 def test_the_sdk_runs_code_without_blocking(server: RunningServer) -> None:

@@ -115,6 +115,6 @@ def test_no_reward_is_an_exception_and_not_a_number() -> None:
 
 
 @pytest.mark.usefixtures("registered")
-def test_a_row_without_a_task_is_refused_before_anything_is_generated() -> None:
+def test_a_row_without_a_task_fails_before_generation() -> None:
     with pytest.raises(ValueError, match="names no task_id"):
         skyrl_gym.make(ENV, env_config={}, extras={"prompt": "x"})

@@ -78,9 +78,7 @@ async def test_a_rollout_has_the_reward_and_what_was_measured(
     agree(trace.metrics, plain[named])
 
 
-async def test_a_rollout_without_a_reward_is_an_error_and_has_no_number(
-    node: dict[str, Any], policy: str
-) -> None:
+async def test_a_rollout_without_a_reward_is_an_error(node: dict[str, Any], policy: str) -> None:
     task = next(iter(load_environment(configure(node)).taskset))
     env = load_environment(configure({**node, **GONE}))
     gone = RewardServerTask(task.data, env.config.taskset.task)
@@ -113,7 +111,7 @@ def test_what_the_documentation_says_is_a_configuration() -> None:
     assert env.config.agent.harness.id == "null"
 
 
-async def test_prompts_come_from_the_server_when_they_are_wanted(
+async def test_prompts_are_fetched_when_they_are_needed(
     node: dict[str, Any], policy: str, http: httpx.Client, run_id: str
 ) -> None:
     env = load_environment(configure({**node, "prompts": {"improve_fraction": 1}}))
@@ -169,9 +167,7 @@ async def test_prime_rl_gets_reward_and_measures_from_an_environment_server(
     agree(trace.metrics, plain["crash"])
 
 
-async def test_prime_rl_is_told_of_a_sample_that_was_lost(
-    node: dict[str, Any], policy: str
-) -> None:
+async def test_prime_rl_gets_an_error_for_a_lost_sample(node: dict[str, Any], policy: str) -> None:
     asked = request(configure(node), "valid", policy)
     async with environment_server(configure({**node, **GONE})) as client:
         episode = await client.run(**asked)
@@ -198,14 +194,14 @@ async def test_a_rollout_that_prime_rl_cancels_ends_its_program(
     ("change", "message"),
     [({"tasks": ["no-such-task"]}, "no-such-task"), ({"adress": "x"}, "adress")],
 )
-def test_a_mistake_is_told_before_anything_is_generated(
+def test_a_mistake_is_reported_before_generation(
     change: dict[str, Any], message: str, node: dict[str, Any]
 ) -> None:
     with pytest.raises(ValueError, match=message):
         next(iter(load_environment(configure({**node, **change})).taskset))
 
 
-def test_a_configuration_without_a_server_is_told_so() -> None:
+def test_a_configuration_without_a_server_is_refused() -> None:
     env = load_environment(resolve_env_config({"taskset": {"id": "mle-tasks"}}))
     with pytest.raises(ValueError, match="where is the reward server"):
         next(iter(env.taskset))

@@ -23,8 +23,8 @@ def client_server(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     with own_folder(data_dir) as folder:
         process, url = start_server(folder, log, SETTINGS)
         try:
-            with JobClient(url, KEYS["team"], process.pid) as desk:
-                yield desk
+            with JobClient(url, KEYS["team"], process.pid) as job_client:
+                yield job_client
         finally:
             stop_server(process)
 
@@ -35,7 +35,7 @@ def url(client_server: JobClient) -> str:
 
 
 @pytest.fixture
-def desk(client_server: JobClient) -> JobClient:
+def job_client(client_server: JobClient) -> JobClient:
     return client_server
 
 

@@ -74,14 +74,14 @@ def in_turn(**replies: list[bytes | None]) -> Callable[[Heard], bytes | None]:
     return choose
 
 
-async def test_an_answer_to_a_submission_that_is_lost_on_the_way_costs_no_second_job(
-    url: str, desk: JobClient, run_id: str
+async def test_a_lost_response_to_a_submission_creates_no_second_job(
+    url: str, job_client: JobClient, run_id: str
 ) -> None:
     with TcpRelay(url, b"POST /v1/jobs ", drops=2) as relay:
         async with AsyncRewardClient(relay.url, KEYS["team"]) as client:
             answer = await client.score(TASK, code="print(1)", run_id=run_id)
         assert relay.drops == 0
-    assert [line["solution_id"] for line in desk.solutions(run_id)] == [answer.solution_id]
+    assert [line["solution_id"] for line in job_client.solutions(run_id)] == [answer.solution_id]
 
 
 async def test_a_poll_that_is_cut_off_is_made_again(url: str) -> None:
@@ -91,7 +91,7 @@ async def test_a_poll_that_is_cut_off_is_made_again(url: str) -> None:
         assert relay.drops == 0
 
 
-async def test_pages_of_something_between_are_no_answers_and_are_waited_out() -> None:
+async def test_error_pages_of_a_proxy_are_retried() -> None:
     replies = in_turn(submit=[PAGE, respond(b"<p>Hello"), ACCEPTED], wait=[PAGE, ended(ANSWER)])
     with Liar(replies) as liar:
         async with AsyncRewardClient(liar.url) as client:
@@ -126,7 +126,7 @@ async def test_pages_that_do_not_end_are_an_infrastructure_error(page: bytes) ->
         ("timings", None),
     ],
 )
-async def test_a_number_that_is_none_is_refused(key: str, value: object) -> None:
+async def test_a_value_that_is_no_number_is_refused(key: str, value: object) -> None:
     replies = in_turn(submit=[ACCEPTED], wait=[ended(ANSWER | {key: value})])
     with Liar(replies) as liar:
         async with AsyncRewardClient(liar.url) as client:
@@ -162,7 +162,7 @@ async def test_a_full_server_is_asked_again_when_it_said() -> None:
         assert len(refused) <= 8  # those under way; the others waited, too
 
 
-async def test_who_has_less_time_than_a_full_server_asks_for_is_told_at_once() -> None:
+async def test_a_deadline_before_retry_after_fails_at_once() -> None:
     full = reply({"kind": "overloaded", "retryable": True}, 429, Retry_After="3000")
     with Liar(in_turn(submit=[full])) as liar:
         async with AsyncRewardClient(liar.url) as client:
@@ -171,7 +171,7 @@ async def test_who_has_less_time_than_a_full_server_asks_for_is_told_at_once() -
     assert caught.value.retry_after_seconds == 3000
 
 
-async def test_a_job_that_the_server_lost_is_sent_again_once_with_its_key() -> None:
+async def test_a_lost_job_is_resubmitted_once_with_its_key() -> None:
     for kind, blame in (("worker_lost", "infra"), ("not_found", "request")):
         gone = lost(kind, retryable=blame == "infra", blame=blame)
         with Liar(in_turn(submit=[ACCEPTED], wait=[gone, ended(ANSWER)])) as liar:
@@ -187,7 +187,7 @@ async def test_a_job_that_the_server_lost_is_sent_again_once_with_its_key() -> N
         assert (caught.value.kind, caught.value.job_id) == (kind, JOB)
 
 
-async def test_what_would_not_do_better_is_not_sent_again() -> None:
+async def test_an_error_that_would_repeat_is_not_retried() -> None:
     ends = [
         (lost("grader_error", retryable=False), InfrastructureError),
         (lost("cancelled", retryable=False), JobCancelledError),
@@ -209,7 +209,7 @@ async def test_redirects_are_not_followed() -> None:
 
 
 @pytest.mark.parametrize("silent", ["submit", "wait"])
-async def test_a_server_that_says_nothing_costs_no_more_than_the_deadline(silent: str) -> None:
+async def test_a_silent_server_costs_no_more_than_the_deadline(silent: str) -> None:
     replies: dict[str, list[bytes | None]] = {"submit": [ACCEPTED], "wait": [ended(ANSWER)]}
     with Liar(in_turn(**replies | {silent: [None]})) as liar:
         async with AsyncRewardClient(liar.url) as client:
@@ -219,7 +219,7 @@ async def test_a_server_that_says_nothing_costs_no_more_than_the_deadline(silent
     assert caught.value.job_id == (JOB if silent == "wait" else None)
 
 
-async def test_a_server_that_is_gone_is_given_up_for_all_at_once() -> None:
+async def test_an_outage_ends_all_waiting_calls_at_once() -> None:
     async with AsyncRewardClient("http://127.0.0.1:9", outage_seconds=1) as client:
         assert not await client.ready()
         calls = [client.score(TASK, code="1") for _ in range(200)]
@@ -231,19 +231,19 @@ async def test_a_server_that_is_gone_is_given_up_for_all_at_once() -> None:
         }
 
 
-async def test_thousands_of_jobs_are_asked_for_in_parts() -> None:
+async def test_thousands_of_jobs_are_polled_in_parts() -> None:
     ids = [str(uuid.uuid4()) for _ in range(6000)]
-    told: set[str] = set()
+    reported: set[str] = set()
 
-    def tell(heard: Heard) -> bytes:
-        found = [job_id for job_id in heard.body["job_ids"] if job_id not in told][:1500]
-        told.update(found)
+    def report(heard: Heard) -> bytes:
+        found = [job_id for job_id in heard.body["job_ids"] if job_id not in reported][:1500]
+        reported.update(found)
         endings = [
             {"job_id": one, "answer": ANSWER | {"job_id": one}, "error": None} for one in found
         ]
         return reply({"ended": endings})
 
-    with Liar(tell) as liar:
+    with Liar(report) as liar:
         async with AsyncRewardClient(liar.url) as client:
             results = [one async for one in client.as_completed(ids)]
         assert {one.answer.job_id for one in results if one.answer} == set(ids)
@@ -252,6 +252,6 @@ async def test_thousands_of_jobs_are_asked_for_in_parts() -> None:
 
 
 @pytest.mark.parametrize("address", ["localhost:8000", "ftp://server", "http://", "http://[::"])
-def test_what_is_no_address_is_said_so_at_once(address: str) -> None:
+def test_an_invalid_url_fails_at_once(address: str) -> None:
     with pytest.raises(ValueError, match="not an address"):
         AsyncRewardClient(address)

@@ -49,13 +49,13 @@ async def kill_in_the_middle(
         Submission(TASK, code="import time\ntime.sleep(0.1)\n", run_id="one", sample_id=str(n))
         for n in range(COUNT)
     ]
-    told = []
+    results = []
     async for result in client.score_many(items):
-        told.append(result)
-        if len(told) == 5:
+        results.append(result)
+        if len(results) == 5:
             process = await asyncio.to_thread(kill_and_restart, process, url, folder, tmp_path)
-    assert sorted(one.index for one in told) == list(range(COUNT))
-    assert [one.error for one in told if one.answer is None] == []
+    assert sorted(one.index for one in results) == list(range(COUNT))
+    assert [one.error for one in results if one.answer is None] == []
     return process
 
 

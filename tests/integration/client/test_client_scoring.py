@@ -38,7 +38,7 @@ async def until(happens: Callable[[], object]) -> None:
 
 
 async def test_an_answer_has_all_that_the_server_said(
-    trainer: AsyncRewardClient, desk: JobClient, run_id: str
+    trainer: AsyncRewardClient, job_client: JobClient, run_id: str
 ) -> None:
     text = "A plan.\n```python\nprint(1)\n```\n"
     answer = await trainer.score(TASK, completion=text, run_id=run_id, step=3, sample_id="s")
@@ -46,10 +46,10 @@ async def test_an_answer_has_all_that_the_server_said(
     assert answer.error is not None
     assert (answer.error.kind, answer.error.blame) == ("no_submission", "program")
     assert answer.timings.total >= answer.duration_seconds >= 0
-    assert answer.raw == desk.answer(answer.job_id)
+    assert answer.raw == job_client.answer(answer.job_id)
     named = {one.name for one in dataclasses.fields(Answer)}
     assert set(answer.raw) == named - {"raw"}
-    assert [line["sample_id"] for line in desk.solutions(run_id)] == ["s"]
+    assert [line["sample_id"] for line in job_client.solutions(run_id)] == ["s"]
 
 
 async def test_a_text_that_is_no_unicode_is_scored_too(trainer: AsyncRewardClient) -> None:
@@ -57,9 +57,7 @@ async def test_a_text_that_is_no_unicode_is_scored_too(trainer: AsyncRewardClien
     assert answer.status == "failed"
 
 
-async def test_what_is_wrong_with_a_request_is_told_apart_from_a_lost_sample(
-    trainer: AsyncRewardClient, url: str
-) -> None:
+async def test_a_wrong_request_is_no_lost_sample(trainer: AsyncRewardClient, url: str) -> None:
     key = str(uuid.uuid4())
     await trainer.score(TASK, code=BROKEN, idempotency_key=key)
     async with AsyncRewardClient(url, "no key of theirs") as stranger:
@@ -85,14 +83,14 @@ async def test_a_text_that_is_too_long_loses_only_its_sample(trainer: AsyncRewar
 
 
 async def test_hundreds_of_samples_wait_over_a_dozen_connections(
-    url: str, desk: JobClient, run_id: str
+    url: str, job_client: JobClient, run_id: str
 ) -> None:
-    filling = await asyncio.to_thread(desk.fill, 120)
+    filling = await asyncio.to_thread(job_client.fill, 120)
     with TcpRelay(url) as relay:
         async with AsyncRewardClient(relay.url, KEYS["team"]) as client:
             calls = [client.score(TASK, code=BROKEN, run_id=run_id) for _ in range(300)]
             waiting = asyncio.gather(*calls)
-            await until(lambda: depth(desk) == 300)
+            await until(lambda: depth(job_client) == 300)
             for job_id in filling:
                 await client.cancel(job_id)
             answers = await waiting
@@ -101,18 +99,18 @@ async def test_hundreds_of_samples_wait_over_a_dozen_connections(
         assert relay.accepted <= 2 * (SUBMISSIONS + POLLS + OTHERS)
 
 
-def depth(desk: JobClient) -> int:
-    lines = desk.http.get("/metrics").text.splitlines()
+def depth(job_client: JobClient) -> int:
+    lines = job_client.http.get("/metrics").text.splitlines()
     (line,) = [line for line in lines if line.startswith("reward_jobs_queued ")]
     return int(float(line.split()[1]))
 
 
-async def test_a_newcomer_does_not_wait_for_polls_that_are_open(
-    trainer: AsyncRewardClient, desk: JobClient
+async def test_a_new_job_does_not_wait_for_open_polls(
+    trainer: AsyncRewardClient, job_client: JobClient
 ) -> None:
     slow = await trainer.submit(TASK, code=nap("63.5"))
     waiting = asyncio.create_task(trainer.wait(slow))
-    await asyncio.to_thread(desk.wait_for_program, "63.5")
+    await asyncio.to_thread(job_client.wait_for_program, "63.5")
     for _ in range(2 * POLLS):
         await trainer.score(TASK, code=BROKEN)
     assert not waiting.done()
@@ -123,15 +121,15 @@ async def test_a_newcomer_does_not_wait_for_polls_that_are_open(
     assert isinstance(caught.value, SampleLostError)
 
 
-async def test_steps_that_are_not_wanted_any_more_lose_their_samples_at_once(
-    trainer: AsyncRewardClient, desk: JobClient, run_id: str
+async def test_cancelling_steps_loses_their_samples_at_once(
+    trainer: AsyncRewardClient, job_client: JobClient, run_id: str
 ) -> None:
     calls = [
         asyncio.create_task(trainer.score(TASK, code=nap(f"69.{n}"), run_id=run_id, step=n))
         for n in (1, 2)
     ]
     for n in (1, 2):
-        await asyncio.to_thread(desk.wait_for_program, f"69.{n}")
+        await asyncio.to_thread(job_client.wait_for_program, f"69.{n}")
     assert await trainer.cancel_run(run_id, up_to_step=1) == 1
     with pytest.raises(JobCancelledError):
         await calls[0]
@@ -141,7 +139,7 @@ async def test_steps_that_are_not_wanted_any_more_lose_their_samples_at_once(
         await calls[1]
 
 
-async def test_nothing_of_a_client_runs_when_nothing_is_outstanding(
+async def test_an_idle_client_runs_no_tasks(
     trainer: AsyncRewardClient,
 ) -> None:
     before = asyncio.all_tasks()
@@ -149,19 +147,19 @@ async def test_nothing_of_a_client_runs_when_nothing_is_outstanding(
     await until(lambda: asyncio.all_tasks() <= before)
 
 
-async def test_a_batch_ends_when_enough_is_done_and_the_rest_is_cancelled(
-    trainer: AsyncRewardClient, desk: JobClient, run_id: str
+async def test_min_complete_ends_a_batch_and_cancels_the_rest(
+    trainer: AsyncRewardClient, job_client: JobClient, run_id: str
 ) -> None:
     items = [Submission(TASK, code=code, run_id=run_id) for code in (nap("64.5"), BROKEN)]
     results = [one async for one in trainer.score_many(items, min_complete=1, rest="cancel")]
     assert [one.index for one in results] == [1]
     assert results[0].answer is not None
-    await until(lambda: not desk.runs("64.5") and depth(desk) == 0)
-    assert len(desk.solutions(run_id)) == 1
+    await until(lambda: not job_client.runs("64.5") and depth(job_client) == 0)
+    assert len(job_client.solutions(run_id)) == 1
 
 
 async def test_the_rest_of_a_batch_may_go_on_without_us(
-    trainer: AsyncRewardClient, desk: JobClient, run_id: str
+    trainer: AsyncRewardClient, job_client: JobClient, run_id: str
 ) -> None:
     items = [Submission(TASK, code=code, run_id=run_id) for code in (nap(1.5), BROKEN)]
     jobs = await asyncio.gather(
@@ -173,10 +171,10 @@ async def test_the_rest_of_a_batch_may_go_on_without_us(
     ]
     results = [one async for one in trainer.score_many(keyed, min_complete=1)]
     assert [one.index for one in results] == [1]
-    assert desk.answer(jobs[0].job_id)["stdout_tail"] == "through\n"
+    assert job_client.answer(jobs[0].job_id)["stdout_tail"] == "through\n"
 
 
-async def test_jobs_are_told_in_the_order_in_which_they_end(trainer: AsyncRewardClient) -> None:
+async def test_jobs_are_yielded_in_order_of_completion(trainer: AsyncRewardClient) -> None:
     jobs = [await trainer.submit(TASK, code=code) for code in (nap(2), nap(0.2))]
     known: list[Job | str] = [jobs[0].job_id, jobs[1]]
     results = [one async for one in trainer.as_completed(known)]
@@ -187,7 +185,7 @@ async def test_jobs_are_told_in_the_order_in_which_they_end(trainer: AsyncReward
     ]
 
 
-async def test_one_wrong_item_ends_a_batch_and_a_wrong_id_harms_nobody_else(
+async def test_a_wrong_item_ends_its_batch_and_no_other(
     trainer: AsyncRewardClient,
 ) -> None:
     items = [Submission("no-such-task", code=BROKEN), Submission(TASK, code=nap(0.5))]
@@ -226,30 +224,30 @@ async def test_one_deadline_is_for_all_of_a_batch(trainer: AsyncRewardClient) ->
 
 
 @pytest.mark.parametrize("cancels", [True, False])
-async def test_who_stops_waiting_may_have_the_job_cancelled(
+async def test_an_abandoned_wait_can_cancel_its_job(
     url: str,
-    desk: JobClient,
+    job_client: JobClient,
     cancels: bool,  # noqa: FBT001
 ) -> None:
     mark = "67.5" if cancels else "68.5"
     key = str(uuid.uuid4())
     async with AsyncRewardClient(url, KEYS["team"], cancel_on_abandon=cancels) as client:
         call = asyncio.create_task(client.score(TASK, code=nap(mark), idempotency_key=key))
-        await asyncio.to_thread(desk.wait_for_program, mark)
+        await asyncio.to_thread(job_client.wait_for_program, mark)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
         if cancels:
-            await until(lambda: not desk.runs(mark))
+            await until(lambda: not job_client.runs(mark))
             return
-        assert desk.runs(mark)
+        assert job_client.runs(mark)
         await client.cancel(await client.submit(TASK, code=nap(mark), idempotency_key=key))
 
 
 async def test_a_full_queue_is_waited_for_until_the_deadline(
-    trainer: AsyncRewardClient, url: str, desk: JobClient, run_id: str
+    trainer: AsyncRewardClient, url: str, job_client: JobClient, run_id: str
 ) -> None:
-    filling = await asyncio.to_thread(desk.fill, 30)
+    filling = await asyncio.to_thread(job_client.fill, 30)
     async with AsyncRewardClient(url, KEYS["guest"]) as guest:
         with pytest.raises(OverloadedError) as caught:
             await submit_until_full(guest)
@@ -261,7 +259,7 @@ async def test_a_full_queue_is_waited_for_until_the_deadline(
             await trainer.cancel(job_id)
         answers = await asyncio.gather(*late)
     assert len({answer.solution_id for answer in answers}) == 8
-    assert len(desk.solutions(run_id)) == 8
+    assert len(job_client.solutions(run_id)) == 8
 
 
 async def submit_until_full(guest: AsyncRewardClient) -> None:
@@ -284,14 +282,14 @@ async def test_a_client_belongs_to_one_event_loop(trainer: AsyncRewardClient) ->
         await asyncio.to_thread(asyncio.run, trainer.ready())
 
 
-async def test_a_closed_client_lets_nobody_wait(url: str, desk: JobClient) -> None:
+async def test_closing_a_client_ends_pending_calls(url: str, job_client: JobClient) -> None:
     client = AsyncRewardClient(url, KEYS["team"])
     job = await client.submit(TASK, code=nap("69.5"))
     waiting = asyncio.create_task(client.wait(job))
-    await asyncio.to_thread(desk.wait_for_program, "69.5")
+    await asyncio.to_thread(job_client.wait_for_program, "69.5")
     await client.close()
     with pytest.raises(RuntimeError, match="closed"):
         await waiting
     with pytest.raises(RuntimeError, match="closed"):
         await client.score(TASK, code=BROKEN)
-    assert desk.cancel(job.job_id) == "cancelled"
+    assert job_client.cancel(job.job_id) == "cancelled"

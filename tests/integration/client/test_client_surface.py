@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAMES = [
-    *("Answer", "Failure", "Instrumentation", "Result", "Sandbox", "Timings"),
+    *("Answer", "AnswerFailure", "InstrumentationInfo", "Result", "SandboxInfo", "AnswerTimings"),
     *("AsyncRewardClient", "RewardClient", "Options"),
     *("Fields", "Job", "Submission"),
     *("RewardServerError", "SampleLostError", "RequestRefusedError", "TooLargeError"),
@@ -75,7 +75,7 @@ def test_keywords_and_values_do_not_drift_apart() -> None:
     assert {one.name for one in dataclasses.fields(Options)} == set(OptionFields.__annotations__)
 
 
-def test_one_clause_catches_lost_samples_and_no_mistakes_of_ours() -> None:
+def test_sample_lost_error_covers_no_wrong_requests() -> None:
     kinds = [one for one in vars(errors).values() if inspect.isclass(one)]
     raised = [one for one in kinds if issubclass(one, errors.RewardServerError)]
     dropped = {one.__name__ for one in raised if issubclass(one, errors.SampleLostError)}
@@ -87,8 +87,8 @@ def test_one_clause_catches_lost_samples_and_no_mistakes_of_ours() -> None:
     assert all(one.__name__ in drawn for one in raised)
 
 
-def test_errors_travel_between_processes() -> None:
-    known = errors.Circumstances(503, "worker_lost", retryable=True, job_id="j")
+def test_errors_can_be_pickled() -> None:
+    known = errors.ErrorDetails(503, "worker_lost", retryable=True, job_id="j")
     error = pickle.loads(pickle.dumps(errors.InfrastructureError("gone", known)))  # noqa: S301
     assert isinstance(error, errors.InfrastructureError)
     assert (str(error), error.status, error.kind) == ("gone", 503, "worker_lost")

@@ -43,34 +43,36 @@ def test_many_threads_share_a_client_and_its_connections(url: str, run_id: str) 
         assert relay.most_open <= 13
 
 
-def test_the_same_surface_without_await(plain: RewardClient, desk: JobClient) -> None:
+def test_the_same_surface_without_await(plain: RewardClient, job_client: JobClient) -> None:
     assert plain.ready()
     job = plain.submit(TASK, code=nap(0.3))
     assert plain.wait(job).job_id == job.job_id
     (result,) = plain.as_completed([job.job_id])
     assert result.answer is not None
-    assert result.answer.raw == desk.answer(job.job_id)
+    assert result.answer.raw == job_client.answer(job.job_id)
     assert plain.cancel(job) == "failed"
     assert plain.get("/v1/solutions", limit=1, run_id=None)["solutions"]
     with pytest.raises(RequestRefusedError):
         plain.get("/v1/nothing")
 
 
-def test_a_batch_is_told_as_it_ends(plain: RewardClient, desk: JobClient) -> None:
+def test_a_batch_yields_results_as_they_complete(
+    plain: RewardClient, job_client: JobClient
+) -> None:
     items = [Submission(TASK, code=code) for code in (nap("71.5"), BROKEN, "print(1)")]
     results = list(plain.score_many(items, min_complete=2, rest="cancel"))
     assert {one.index for one in results} == {1, 2}
-    wait_until(lambda: not desk.runs("71.5"))
+    wait_until(lambda: not job_client.runs("71.5"))
 
 
 def test_a_batch_that_is_left_early_leaves_nothing_behind(
-    plain: RewardClient, desk: JobClient
+    plain: RewardClient, job_client: JobClient
 ) -> None:
     items = [Submission(TASK, code=code) for code in (nap("72.5"), BROKEN)]
     for result in plain.score_many(items, rest="cancel"):
         assert result.index == 1
         break
-    wait_until(lambda: not desk.runs("72.5"))
+    wait_until(lambda: not job_client.runs("72.5"))
 
 
 def test_errors_come_through(plain: RewardClient) -> None:
@@ -82,7 +84,9 @@ def test_errors_come_through(plain: RewardClient) -> None:
         plain.wait(caught.value.job_id)
 
 
-def test_closing_ends_the_waiting_of_other_threads(url: str, desk: JobClient, run_id: str) -> None:
+def test_closing_ends_the_waiting_of_other_threads(
+    url: str, job_client: JobClient, run_id: str
+) -> None:
     client, caught = RewardClient(url, KEYS["team"]), []
 
     def score() -> None:
@@ -92,14 +96,14 @@ def test_closing_ends_the_waiting_of_other_threads(url: str, desk: JobClient, ru
 
     thread = threading.Thread(target=score)
     thread.start()
-    desk.wait_for_program("74.5")
+    job_client.wait_for_program("74.5")
     client.close()
     thread.join(60)
     assert len(caught) == 1
     with pytest.raises(RuntimeError, match="closed"):
         client.ready()
     client.close()
-    assert desk.cancel(desk.submit(nap("74.5"), idempotency_key=run_id)) == "cancelled"
+    assert job_client.cancel(job_client.submit(nap("74.5"), idempotency_key=run_id)) == "cancelled"
 
 
 def test_steps_and_prompts_are_asked_for_without_await(plain: RewardClient, run_id: str) -> None:
@@ -136,7 +140,7 @@ def in_a_fork(holds: Callable[[], bool]) -> bool:
     "ending",
     ["threading.Thread(target=wait, daemon=True).start()", "raise SystemExit(0)", "del client"],
 )
-def test_a_client_that_nobody_closed_does_not_hold_the_interpreter(url: str, ending: str) -> None:
+def test_an_open_client_does_not_block_interpreter_exit(url: str, ending: str) -> None:
     lines = [
         "import contextlib, threading",
         "from trainer_client import RewardClient",
@@ -153,7 +157,7 @@ def test_a_client_that_nobody_closed_does_not_hold_the_interpreter(url: str, end
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_client_that_nobody_closed_is_closed_without_waiting_for_it(url: str) -> None:
+def test_garbage_collection_closes_a_client_without_waiting(url: str) -> None:
     """Whoever collects garbage may hold what the closing needs."""
     client = RewardClient(url, KEYS["team"])
     assert client.ready()
@@ -177,7 +181,7 @@ def held() -> Iterator[threading.Lock]:
         lock.release()
 
 
-def test_an_interruption_ends_the_waiting(url: str, desk: JobClient) -> None:
+def test_an_interruption_ends_the_waiting(url: str, job_client: JobClient) -> None:
     lines = [
         "import signal",  # in the background of a shell interruptions are ignored
         "signal.signal(signal.SIGINT, signal.default_int_handler)",
@@ -188,8 +192,8 @@ def test_an_interruption_ends_the_waiting(url: str, desk: JobClient) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", "\n".join(lines)], cwd=ROOT, stderr=subprocess.PIPE, text=True
     )
-    desk.wait_for_program("75.5")
+    job_client.wait_for_program("75.5")
     process.send_signal(signal.SIGINT)
     _, shown = process.communicate(timeout=60)
     assert shown.rstrip().endswith("KeyboardInterrupt")
-    wait_until(lambda: not desk.runs("75.5"))
+    wait_until(lambda: not job_client.runs("75.5"))

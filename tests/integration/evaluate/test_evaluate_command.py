@@ -105,15 +105,15 @@ def asked_again(command: EvaluateCommand, model: Model) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_what_is_interrupted_goes_on_and_nothing_is_scored_twice(
+def test_an_interrupted_evaluation_resumes_and_scores_nothing_twice(
     command: EvaluateCommand, client: httpx.Client, number: signal.Signals
 ) -> None:
-    drawn: list[str] = []
+    generated: list[str] = []
 
     def never_the_same(slot: SampleSlot) -> str:
         del slot
-        drawn.append("")
-        return block(f"import time\ntime.sleep(0.3)\n{COPY}print({len(drawn)})\n")
+        generated.append("")
+        return block(f"import time\ntime.sleep(0.3)\n{COPY}print({len(generated)})\n")
 
     command.endpoint.behave = Model(never_the_same)
     words = ("--samples", "4", "--seeds", "2", "--concurrency", "4", "--run-id", f"r{number}")
@@ -163,8 +163,8 @@ def test_lost_samples_are_no_numbers_and_are_tried_again(
     assert "improve" not in task
 
 
-def test_an_endpoint_that_refuses_ends_it_and_no_key_is_told(command: EvaluateCommand) -> None:
-    key = "sk-not-to-be-told"
+def test_an_endpoint_refusal_ends_the_run_without_leaking_the_key(command: EvaluateCommand) -> None:
+    key = "sk-not-to-be-shown"
     command.endpoint.behave = sends(respond(f"wrong key {key}".encode(), 401))
     done = command.run("--samples", "3", OPENAI_API_KEY=key)
     assert done.returncode == 1
@@ -197,7 +197,7 @@ def test_wrong_options_give_one_line(command: EvaluateCommand, words: list[str],
     assert not command.out.exists()
 
 
-def test_what_the_server_refuses_is_said_before_a_sample_is_drawn(command: EvaluateCommand) -> None:
+def test_a_refusal_is_reported_before_generation(command: EvaluateCommand) -> None:
     unknown = command.run("--task", "no-such-task")
     assert (unknown.returncode, command.endpoint.asked) == (1, [])
     assert "the server refuses no-such-task" in unknown.stderr

@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from trainer_client.evaluate.folder import DataFacts, EvaluationRun, read_run, settle, write_run
+from trainer_client.evaluate.folder import (
+    DataFacts,
+    EvaluationRun,
+    read_run,
+    resolve_run_id,
+    write_run,
+)
 from trainer_client.evaluate.plan import KINDS, EvaluationPlan, SampleSlot, UsageError
 from trainer_client.evaluate.report import make_report
-from trainer_client.evaluate.samples import GeneratedSample, Ledger, SampleRecord
+from trainer_client.evaluate.samples import GeneratedSample, SampleJournal, SampleRecord
 from trainer_client.evaluate.tables import markdown, show
 
 if TYPE_CHECKING:
@@ -66,23 +72,25 @@ def sample(slot: SampleSlot, score: float | None, completion: str | None = "text
     )
 
 
-def fill(ledger: Ledger, task_id: str, seed: int, kind: Kind, *scores: float | None) -> None:
+def fill(
+    journal: SampleJournal, task_id: str, seed: int, kind: Kind, *scores: float | None
+) -> None:
     for index, score in enumerate(scores):
         slot = SampleSlot(task_id, seed, kind, index)
-        ledger.note(slot, sample(slot, score))
+        journal.add(slot, sample(slot, score))
 
 
 def test_a_report_by_hand(tmp_path: Path) -> None:
-    with closing(Ledger(tmp_path, keeps_text=True)) as ledger:
-        fill(ledger, PIZZA, 0, "scratch", 0.60, None)
-        fill(ledger, PIZZA, 1, "scratch", 0.62, 0.64)
-        fill(ledger, PIZZA, 0, "improve", 0.66)
-        fill(ledger, PIZZA, 1, "improve", 0.50, None)
-        fill(ledger, LEAF, 0, "scratch", 0.3, 0.1)
-        ledger.note_skipped(SampleSlot(LEAF, 0, "improve", 0), "too long")
-        fill(ledger, "own-task", 0, "scratch", None, None)
-        fill(ledger, "own-task", 1, "scratch", None, None)
-        report = make_report(RUN, ledger, {(LEAF, "no completion"): 2})  # type: ignore[arg-type]
+    with closing(SampleJournal(tmp_path, keeps_text=True)) as journal:
+        fill(journal, PIZZA, 0, "scratch", 0.60, None)
+        fill(journal, PIZZA, 1, "scratch", 0.62, 0.64)
+        fill(journal, PIZZA, 0, "improve", 0.66)
+        fill(journal, PIZZA, 1, "improve", 0.50, None)
+        fill(journal, LEAF, 0, "scratch", 0.3, 0.1)
+        journal.add_skipped(SampleSlot(LEAF, 0, "improve", 0), "too long")
+        fill(journal, "own-task", 0, "scratch", None, None)
+        fill(journal, "own-task", 1, "scratch", None, None)
+        report = make_report(RUN, journal, {(LEAF, "no completion"): 2})  # type: ignore[arg-type]
     pizza, leaf, own = report["tasks"]
     assert report["complete"] is False
     assert figures(pizza, "scratch") == pytest.approx((0.75, 0.615, 0.62, -2.035))
@@ -125,20 +133,20 @@ def check_shown(report: dict[str, Any]) -> None:
     json.dumps(report, allow_nan=False)
 
 
-def test_a_ledger_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_journal_is_read_as_it_was_written(tmp_path: Path) -> None:
     first, second, third = (SampleSlot(PIZZA, 0, "scratch", index) for index in range(3))
-    with closing(Ledger(tmp_path, keeps_text=False)) as ledger:
+    with closing(SampleJournal(tmp_path, keeps_text=False)) as journal:
         for slot in (first, second):
-            ledger.note_drawn(slot, GeneratedSample("text \ud800\u2028", "stop", 1, 2))
-        ledger.note(first, sample(first, 0.5))
-        ledger.note_skipped(third, "why")
+            journal.add_generated(slot, GeneratedSample("text \ud800\u2028", "stop", 1, 2))
+        journal.add(first, sample(first, 0.5))
+        journal.add_skipped(third, "why")
     with (tmp_path / "samples.jsonl").open("ab") as file:
         file.write(b'{"task_id": "half a li')
-    with closing(Ledger(tmp_path, keeps_text=False)) as ledger:
-        assert ledger.samples == {first: sample(first, 0.5, completion=None)}
-        assert ledger.skipped == {third: "why"}
-        assert ledger.drawn == {second: GeneratedSample("text \ud800\u2028", "stop", 1, 2)}
-        ledger.note(second, sample(second, None))
+    with closing(SampleJournal(tmp_path, keeps_text=False)) as journal:
+        assert journal.samples == {first: sample(first, 0.5, completion=None)}
+        assert journal.skipped == {third: "why"}
+        assert journal.generated == {second: GeneratedSample("text \ud800\u2028", "stop", 1, 2)}
+        journal.add(second, sample(second, None))
     assert not (tmp_path / "drawn.jsonl").exists()
     lines = (tmp_path / "samples.jsonl").read_bytes().split(b"\n")
     assert [json.loads(line)["index"] for line in lines[:-1]] == [0, 2, 1]
@@ -149,19 +157,19 @@ def test_a_ledger_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_foreign_line_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "samples.jsonl").write_text(f"{line}\n")
     with pytest.raises(UsageError, match=r"line 1 of .* cannot be read"):
-        Ledger(tmp_path, keeps_text=True)
+        SampleJournal(tmp_path, keeps_text=True)
 
 
 def test_a_folder_knows_its_plan(tmp_path: Path) -> None:
     assert read_run(tmp_path) is None
-    named = settle(replace(PLAN, run_id=None), None)
+    named = resolve_run_id(replace(PLAN, run_id=None), None)
     assert (named.run_id or "").startswith("evaluation-")
     write_run(tmp_path, RUN)
     assert read_run(tmp_path) == RUN
-    assert settle(replace(PLAN, run_id=None), RUN) == PLAN
+    assert resolve_run_id(replace(PLAN, run_id=None), RUN) == PLAN
     changed = replace(PLAN, tasks=(PIZZA,), run_id="s")
     with pytest.raises(UsageError, match=f"tasks is {PIZZA}, before .*; run_id is s, before r"):
-        settle(changed, RUN)
+        resolve_run_id(changed, RUN)
     (tmp_path / "run.json").write_text("[]")
     with pytest.raises(UsageError, match="cannot be read"):
         read_run(tmp_path)
@@ -171,7 +179,7 @@ def test_a_folder_knows_its_plan(tmp_path: Path) -> None:
         read_run(tmp_path)
 
 
-def test_every_place_has_a_seed_and_a_key_of_its_own() -> None:
+def test_every_slot_has_its_own_seed_and_key() -> None:
     plan = replace(PLAN, samples=128, seeds=3)
     places = [place for slot in plan.slots() for place in (slot, slot.improving())]
     assert len(places) == 3 * 3 * 128 * len(KINDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import sys
@@ -13,7 +14,7 @@ from tests.support.job_client import own_folder
 from trainer_client.lab.__main__ import main
 from trainer_client.lab.experiments import ARMS, EXPERIMENTS, WHOLE
 from trainer_client.lab.program_space import FAMILIES, SLOW_FAMILIES
-from trainer_client.lab.records import Book, Record
+from trainer_client.lab.records import RESULTS, Record, RunRecords
 from trainer_client.lab.report import Pair, draw, figure_of, finding_of, in_short, pair_of
 
 if TYPE_CHECKING:
@@ -52,11 +53,11 @@ def test_a_mean_leaves_out_what_is_not_there() -> None:
 
 
 def test_the_page_says_how_far_the_whole_method_came(tmp_path: Path) -> None:
-    book = Book(tmp_path / "results.json", {"steps": 2, "batch": 2}, {})
+    results = RunRecords(tmp_path / RESULTS, {"steps": 2, "batch": 2}, {})
     for seed, last in ((1, 0.9), (2, 1.0)):
         steps = [step(1, valid=0.1), step(2, valid=last)]
-        book.add(run(WHOLE.name, seed, steps), "command")
-    assert "from 10% in the first step to 95% in the last" in draw(book, tmp_path).read_text()
+        results.add(run(WHOLE.name, seed, steps), "command")
+    assert "from 10% in the first step to 95% in the last" in draw(results, tmp_path).read_text()
 
 
 def test_only_seeds_that_both_arms_have_are_compared() -> None:
@@ -66,12 +67,14 @@ def test_only_seeds_that_both_arms_have_are_compared() -> None:
     assert [one.seed for one in (*pair.with_it, *pair.without_it)] == [2, 2]
 
 
-def test_a_verdict_says_so_where_the_paper_is_not_confirmed(tmp_path: Path) -> None:
-    book = Book(tmp_path / "results.json", {"steps": 1, "batch": 2}, {})
+def test_the_page_says_where_the_paper_is_not_confirmed(tmp_path: Path) -> None:
+    results = RunRecords(tmp_path / RESULTS, {"steps": 1, "batch": 2}, {})
     for seed in (1, 2):
-        book.add(run(DURATIONS.with_it, seed, [step(1, mean_duration=2.0)], best=0.6), "command")
-        book.add(run(DURATIONS.without_it, seed, [step(1, mean_duration=1.0)], best=0.8), "command")
-    page = draw(book, tmp_path).read_text()
+        results.add(run(DURATIONS.with_it, seed, [step(1, mean_duration=2.0)], best=0.6), "command")
+        results.add(
+            run(DURATIONS.without_it, seed, [step(1, mean_duration=1.0)], best=0.8), "command"
+        )
+    page = draw(results, tmp_path).read_text()
     assert '<td class="yes">yes, 2 of 2 seeds</td>' in page
     assert '<td class="no">no, 0 of 2 seeds</td>' in page
     assert (tmp_path / "durations.png").stat().st_size > 10_000
@@ -79,13 +82,13 @@ def test_a_verdict_says_so_where_the_paper_is_not_confirmed(tmp_path: Path) -> N
     assert not (tmp_path / "credit.png").exists()
 
 
-def test_the_page_tells_how_many_runs_learnt_to_write_valid_programs(tmp_path: Path) -> None:
-    book = Book(tmp_path / "results.json", {"steps": 2, "batch": 2}, {})
+def test_the_page_shows_how_many_runs_learnt_valid_programs(tmp_path: Path) -> None:
+    results = RunRecords(tmp_path / RESULTS, {"steps": 2, "batch": 2}, {})
     for seed, valid in ((1, 0.95), (2, 0.85)):
         steps = [step(1, valid=valid), step(2)]
-        book.add(run(CREDIT.with_it, seed, steps), "first command")
-        book.add(run(CREDIT.without_it, seed, [step(1), step(2)]), "second command")
-    page = draw(book, tmp_path).read_text()
+        results.add(run(CREDIT.with_it, seed, steps), "first command")
+        results.add(run(CREDIT.without_it, seed, [step(1), step(2)]), "second command")
+    page = draw(results, tmp_path).read_text()
     assert "reached by 1 of 2 runs with partial credit and by 0 of 2 without" in page
     assert "commands: first command; second command" in page
 
@@ -100,7 +103,7 @@ def test_the_page_tells_how_many_runs_learnt_to_write_valid_programs(tmp_path: P
         ([math.nan], [2.0], "no", "Not as in the paper: execution"),
     ],
 )
-def test_a_difference_within_the_errors_is_not_called_a_finding(
+def test_a_difference_within_the_errors_is_no_finding(
     mine: list[float], other: list[float], verdict: str, line: str
 ) -> None:
     arms = (mine, other)
@@ -110,28 +113,28 @@ def test_a_difference_within_the_errors_is_not_called_a_finding(
     assert in_short([finding]).startswith(line)
 
 
-def test_runs_of_another_budget_or_other_terms_are_not_mixed(tmp_path: Path) -> None:
-    file, budget, terms = tmp_path / "results.json", {"steps": 1, "batch": 2}, {"arm": {"m": 1}}
-    Book(file, budget, terms).add(run("arm", 1, [step(1)]), "x")
-    again = Book(file, budget, terms)
+def test_runs_with_another_configuration_are_not_mixed(tmp_path: Path) -> None:
+    file, budget, config = tmp_path / RESULTS, {"steps": 1, "batch": 2}, {"arm": {"m": 1}}
+    RunRecords(file, budget, config).add(run("arm", 1, [step(1)]), "x")
+    again = RunRecords(file, budget, config)
     assert again.has("arm", 1)
     assert not again.has("arm", 2)
-    for other in ((budget | {"steps": 2}, terms), (budget, {"arm": {"m": 2}})):
+    for other in ((budget | {"steps": 2}, config), (budget, {"arm": {"m": 2}})):
         with pytest.raises(ValueError, match="another budget"):
-            Book(file, *other)
+            RunRecords(file, *other)
 
 
-def test_the_command_trains_every_arm_and_goes_on_where_it_stopped(
+def test_the_command_trains_every_arm_and_resumes(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["lab"])
     with own_folder(data_dir) as folder:
         words = ["--folder", str(tmp_path), "--data-dir", str(folder), "--steps", "1"]
         main([*words, "--batch", "2"])
-        before = (tmp_path / "results.json").read_text()
+        before = (tmp_path / RESULTS).read_bytes()
         main([*words, "--batch", "2"])
-    assert (tmp_path / "results.json").read_text() == before
-    made = json.loads(before)["runs"]
+    assert (tmp_path / RESULTS).read_bytes() == before
+    made = json.loads(gzip.decompress(before))["runs"]
     assert {one["arm"] for one in made} == {arm.name for arm in ARMS}
     assert {one["seed"] for one in made} == {1}
     page = (tmp_path / "report.html").read_text()
@@ -147,7 +150,7 @@ def test_one_experiment_can_be_run_alone(
     with own_folder(data_dir) as folder:
         words = ["--folder", str(tmp_path), "--data-dir", str(folder), "--first-seed", "3"]
         main([*words, "--steps", "1", "--batch", "2", "--only", CREDIT.name])
-    kept = json.loads((tmp_path / "results.json").read_text())
+    kept = json.loads(gzip.decompress((tmp_path / RESULTS).read_bytes()))
     runs = {(one["arm"], one["seed"]) for one in kept["runs"]}
     assert runs == {(CREDIT.with_it, 3), (CREDIT.without_it, 3)}
     assert kept["commands"] == ["python -m trainer_client.lab --only credit"]

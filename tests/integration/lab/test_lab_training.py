@@ -39,8 +39,8 @@ def one_different() -> list[program_space.Actions]:
     """Return a good script, and all that differ from it in one choice."""
     good = tuple(0 for _ in program_space.SIZES)
     changed = [
-        (*good[:place], option, *good[place + 1 :])
-        for place, size in enumerate(program_space.SIZES)
+        (*good[:position], option, *good[position + 1 :])
+        for position, size in enumerate(program_space.SIZES)
         for option in range(1, size)
     ]
     return [good, *changed]
@@ -72,23 +72,23 @@ def test_a_policy_is_mostly_wrong_before_it_is_trained(*, is_informed: bool) -> 
     assert len(set(scripts)) > 1000
 
 
-def test_the_policy_tells_the_chance_of_what_it_samples() -> None:
+def test_the_policy_returns_probabilities_of_its_samples() -> None:
     policy = Policy()
     parent = PolicyPrompt("id", tuple(0 for _ in program_space.SIZES), "KeyError: 'label'")
     with torch.no_grad():
         policy.kept += 30.0
     copies = policy.sample([parent] * 8, torch.Generator().manual_seed(1))
-    chances, entropies = policy.judge([parent] * 8, copies)
+    chances, entropies = policy.evaluate_actions([parent] * 8, copies)
     assert set(copies) == {parent.actions}
     assert chances.exp().flatten().tolist() == pytest.approx([1.0] * 8 * len(program_space.SIZES))
     assert entropies.sum(1).tolist() == pytest.approx([0.0] * 8, abs=1e-3)
 
 
-def test_chances_of_all_options_are_one_in_sum_with_a_parent_and_without() -> None:
+def test_probabilities_of_all_options_sum_to_one() -> None:
     policy, others = Policy(), tuple(0 for _ in program_space.SIZES[1:])
     scripts = [(family, *others) for family in range(program_space.SIZES[0])]
     for prompt in (SCRATCH, PolicyPrompt("id", (3, *others), "")):
-        chances, _ = policy.judge([prompt] * len(scripts), scripts)
+        chances, _ = policy.evaluate_actions([prompt] * len(scripts), scripts)
         assert float(chances[:, 0].detach().exp().sum()) == pytest.approx(1.0, abs=1e-5)
 
 
@@ -119,12 +119,12 @@ def test_a_step_trains_on_the_first_that_end_and_cancels_the_rest(client: Reward
     assert len(kept) >= 3 * BATCH
 
 
-def test_half_of_what_is_written_in_the_end_improves_on_the_best(client: RewardClient) -> None:
+def test_half_of_the_final_programs_improve_on_the_best(client: RewardClient) -> None:
     training = Training(
         client, "lab-final", LabConfig(batch=BATCH, multiplier=1.0, steps=1), seed=1
     )
     good = [tuple(0 for _ in program_space.SIZES)] * 2
-    training.policy.sample = lambda prompts, _: (good * len(prompts))[: len(prompts)]  # type: ignore[method-assign]
+    training.policy.sample = lambda prompts, _: (good * len(prompts))[: len(prompts)]
     list(training.steps())
     final = training.final(8)
     assert [sample.prompt.parent_id is None for sample in final].count(True) == 4

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LosingServer(FailingServer):
-    """Passes requests on, and tells of jobs with a marked text that the infrastructure failed."""
+    """Forwards requests, and reports an infrastructure failure for jobs with a marked text."""
 
     def __init__(self, url: str, marker: str) -> None:
         super().__init__(url)

@@ -48,9 +48,9 @@ class Canned(SyncReward):
             for reward, seconds in zip(REWARDS, SECONDS, strict=True)
         ]
 
-    def __call__(self, *_: object, **columns: Any) -> list[float | None]:  # type: ignore[override]
+    def __call__(self, *_: object, **columns: Any) -> list[float | None]:
         self.answers = tuple(self._canned[: len(columns["completions"])])
-        return [one and one.reward for one in self.answers]
+        return [None if one is None else one.reward for one in self.answers]
 
 
 def train(kind: type[GRPOTrainer], models: Path, answer: Answer, **more: Any) -> Any:
@@ -59,7 +59,7 @@ def train(kind: type[GRPOTrainer], models: Path, answer: Answer, **more: Any) ->
     return trainer
 
 
-def test_advantages_are_weighed_by_durations_after_the_groups_are_normalised(
+def test_durations_weight_advantages_after_group_normalisation(
     models: Path, answer: Answer
 ) -> None:
     without = train(Stock, models, answer)
@@ -72,9 +72,7 @@ def test_advantages_are_weighed_by_durations_after_the_groups_are_normalised(
     assert weighed.stock[:GROUP].sum() == pytest.approx(0, abs=1e-5)
 
 
-def test_what_is_logged_is_computed_from_the_samples_that_are_there(
-    models: Path, answer: Answer
-) -> None:
+def test_metrics_are_computed_from_real_samples(models: Path, answer: Answer) -> None:
     logged = train(Recorded, models, answer).state.log_history[0]
     assert logged["duration/mean"] == pytest.approx(MEAN)
     assert (logged["duration/min"], logged["duration/max"]) == (1, 7)
@@ -126,7 +124,7 @@ def test_settings_say_how_durations_weigh(
     assert torch.equal(batch.advantages, batch.stock * torch.tensor(weights))
 
 
-def test_completions_that_trl_masks_have_no_say(models: Path, answer: Answer) -> None:
+def test_completions_that_trl_masks_do_not_count(models: Path, answer: Answer) -> None:
     trainer = make(Recorded, models, Canned(answer), arguments={"max_steps": 1})
     stock = GRPOTrainer._generate_and_score_completions
 

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.trl.training import tokenizer
 from tests.integration.verl.served import TASK, Served, serving
 from trainer_client.integrations.trl.rows import ChatTokens, TaskPrompts
-from trainer_client.settings import PromptSettings, RunSettings
+from trainer_client.settings import RunPromptSettings, RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def served(data_dir: Path) -> Iterator[Served]:
 
 
 def settings_for(served: Served, fraction: float) -> RunSettings:
-    prompts = PromptSettings(improve_fraction=fraction, epoch_rows=6, validation_rows=2)
+    prompts = RunPromptSettings(improve_fraction=fraction, epoch_rows=6, validation_rows=2)
     return RunSettings(url=served.url, tasks=(TASK, OTHER), run_id="rows", prompts=prompts)
 
 
@@ -42,7 +42,7 @@ def parents(rows: list[dict[str, Any]]) -> list[str | None]:
     return [row["parent_id"] for row in rows]
 
 
-def test_rows_go_round_the_tasks_and_are_from_scratch(served: Served, models: Path) -> None:
+def test_rows_alternate_between_tasks_and_are_from_scratch(served: Served, models: Path) -> None:
     prompts = make(served, models)
     rows = prompts.rows()
     assert rows["task_id"][:] == [TASK, OTHER] * 3
@@ -62,9 +62,7 @@ def test_prompts_are_those_of_their_tasks(served: Served, models: Path) -> None:
     assert all(0 < count(row["prompt"]) <= MOST for row in drawn)
 
 
-def test_a_step_draws_the_same_after_a_resumption_and_anew_when_it_generates_again(
-    served: Served, models: Path
-) -> None:
+def test_a_resumed_step_gets_the_same_prompts(served: Served, models: Path) -> None:
     first, resumed = make(served, models), make(served, models)
     drawn = first.draw([TASK] * 4, 2)
     assert resumed.draw([TASK] * 4, 2) == drawn
@@ -76,7 +74,7 @@ def test_the_first_step_has_nothing_to_improve_on(served: Served, models: Path) 
     assert parents(make(served, models).draw([TASK, OTHER], 1)) == [None, None]
 
 
-def test_an_unknown_task_is_told_before_training(served: Served, models: Path) -> None:
+def test_an_unknown_task_is_reported_before_training(served: Served, models: Path) -> None:
     settings = settings_for(served, 0.5).model_copy(update={"tasks": ("not-here",)})
     with pytest.raises(ValueError, match="not-here"):
         TaskPrompts(settings, tokenizer(models), MOST)

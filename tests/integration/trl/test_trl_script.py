@@ -120,7 +120,7 @@ def test_each_process_weighs_its_own_samples(
             weights = [seconds[one] / mean for one in rank[step]["solutions"]]
             expected = np.array(rank[step]["stock"]) * weights
             np.testing.assert_allclose(rank[step]["advantages"], expected, rtol=1e-5, atol=1e-7)
-            trained += np.count_nonzero(expected)
+            trained += int(np.count_nonzero(expected))
     assert trained > GROUP
 
 

@@ -18,7 +18,7 @@ from trainer_client import RequestRefusedError
 from trainer_client.integrations.trl.reward import make_async_reward, make_reward
 from trainer_client.integrations.trl.rows import TaskPrompts
 from trainer_client.run import Run
-from trainer_client.settings import PromptSettings, RunSettings
+from trainer_client.settings import RunPromptSettings, RunSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,8 @@ EVALUATION = {"eval_strategy": "steps", "eval_steps": 2, "num_generations_eval":
 def stored(asked: httpx.Client, run_id: str) -> list[dict[str, Any]]:
     page = asked.get("/v1/solutions", params={"run_id": run_id, "limit": 100}).json()
     assert page["next_cursor"] is None
-    return page["solutions"]
+    solutions: list[dict[str, Any]] = page["solutions"]
+    return solutions
 
 
 def check_learned(trainer: Any, before: dict[str, torch.Tensor]) -> None:
@@ -69,7 +70,7 @@ def trained(models: Path, arena: RunningServer) -> Any:
         url=arena.url,
         tasks=(TASK,),
         run_id="trl-sync",
-        prompts=PromptSettings(improve_fraction=0.5, epoch_rows=16, validation_rows=4),
+        prompts=RunPromptSettings(improve_fraction=0.5, epoch_rows=16, validation_rows=4),
     )
     prompts = TaskPrompts(settings, tokenizer(models), most_tokens=1024)
     trainer = make(
@@ -156,7 +157,7 @@ def test_validation_is_a_run_of_its_own(trained: Any, asked: httpx.Client) -> No
     assert all(row["parent_id"] is None for batch in batches for row in batch.inputs)
 
 
-def test_samples_that_are_lost_neither_stop_nor_poison_a_run(
+def test_lost_samples_neither_stop_nor_distort_a_run(
     models: Path, arena: RunningServer, asked: httpx.Client, tmp_path: Path
 ) -> None:
     options = {"max_steps": STEPS, "log_completions": True, "output_dir": str(tmp_path)}
@@ -180,8 +181,8 @@ def test_samples_that_are_lost_neither_stop_nor_poison_a_run(
     assert {answer.solution_id for answer in answers if answer} <= kept
     tables = [pd.read_parquet(file) for file in sorted(tmp_path.glob("completions/*.parquet"))]
     table = pd.concat(tables)
-    told = [answer.solution_id for answer in answers if answer]
-    assert list(table["solution_id"].dropna()) == told
+    solution_ids = [answer.solution_id for answer in answers if answer]
+    assert list(table["solution_id"].dropna()) == solution_ids
     assert (table["outcome"] == "lost: sandbox_lost").sum() == answers.count(None)
     assert (table["advantage"][table["solution_id"].isna()] == 0).all()
 
@@ -201,7 +202,7 @@ def test_stock_trl_takes_the_function_as_it_is(
     assert "duration/mean" not in logged
 
 
-def test_a_resumed_run_may_write_anew_what_it_wrote_before(
+def test_a_resumed_run_may_repeat_earlier_samples(
     models: Path, arena: RunningServer, asked: httpx.Client, tmp_path: Path
 ) -> None:
     run = Run(arena.url, "trl-resumed")

@@ -33,7 +33,7 @@ class Batch:
     advantages: torch.Tensor
 
 
-class Stock(GRPOTrainer):
+class Stock(GRPOTrainer):  # type: ignore[misc]  # not installed here
     """TRL's own trainer, which remembers the advantages that it computed."""
 
     stock: torch.Tensor

@@ -28,7 +28,7 @@ def is_lost(job_id: str) -> bool:
 
 
 class FailingServer(_Listener):
-    """Passes requests on, and tells of some jobs that the infrastructure failed them."""
+    """Forwards requests, and reports an infrastructure failure for some jobs."""
 
     def __init__(self, url: str) -> None:
         super().__init__()

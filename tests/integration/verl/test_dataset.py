@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from trainer_client.prompting import PromptRequest, TrainerPrompt
+
 Untyped = Any  # as is all of veRL
 MOST = 700
 BATCH = 16
@@ -77,7 +79,10 @@ def config(url: str, run_id: str, data: dict[str, Any] | None = None, **node: Un
         **node,
     }
     rows = {
-        "custom_cls": {"path": "pkg://trainer_client.verl.dataset", "name": "TaskDataset"},
+        "custom_cls": {
+            "path": "pkg://trainer_client.integrations.verl.dataset",
+            "name": "TaskDataset",
+        },
         "reward_server": "${reward_server}",
         "train_batch_size": BATCH,
         "max_prompt_length": MOST,
@@ -169,26 +174,32 @@ def test_a_resumed_run_draws_what_the_first_would_have(
 
 
 @pytest.mark.usefixtures("step_three", "parents")
-def test_rows_go_round_the_tasks_with_one_request_for_each(
+def test_rows_alternate_between_tasks_with_one_request_each(
     served: Served,
     tokenizer: PreTrainedTokenizerFast,
     run_id: str,
 ) -> None:
     root = config(served.url, run_id, tasks=[TASK, OTHER])
     dataset = made(root, tokenizer)
-    wishes = []
+    requests: list[PromptRequest] = []
     draw = dataset._prompts.draw
-    dataset._prompts.draw = lambda wish: (wishes.append(wish), draw(wish))[1]
+
+    def record(request: PromptRequest) -> list[TrainerPrompt]:
+        requests.append(request)
+        prompts: list[TrainerPrompt] = draw(request)
+        return prompts
+
+    dataset._prompts.draw = record
     rows = dataset.__getitems__(list(range(20)))
     assert [row["data_source"] for row in rows] == [TASK, OTHER] * 10
-    assert [(wish.task_id, wish.count, wish.step) for wish in wishes] == [
+    assert [(request.task_id, request.count, request.step) for request in requests] == [
         (TASK, 10, 3),
         (OTHER, 10, 3),
     ]
     assert {row["extra_info"]["task_id"] for row in rows} == {TASK, OTHER}
     assert all(row["extra_info"]["prompt_kind"] == "scratch" for row in rows[1::2])
     assert dataset[7]["data_source"] == OTHER
-    assert len({wish.seed for wish in wishes}) == len(wishes) == 3
+    assert len({request.seed for request in requests}) == len(requests) == 3
 
 
 def test_the_number_of_requests_is_bounded(
@@ -274,7 +285,9 @@ def test_durations_want_their_trainer(
         made(root, tokenizer)
 
 
-async def test_there_is_nothing_to_see(served: Served, tokenizer: PreTrainedTokenizerFast) -> None:
+async def test_a_multimodal_model_gets_no_images(
+    served: Served, tokenizer: PreTrainedTokenizerFast
+) -> None:
     dataset = made(config(served.url, "r"), tokenizer)
     seen = await type(dataset).process_multi_modal_info([], image_patch_size=14, config=None)
     assert seen == (None, None, None)

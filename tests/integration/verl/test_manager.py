@@ -105,7 +105,7 @@ async def test_what_the_infrastructure_lost_is_raised(tokenizer: Any) -> None:
         await manager.run_single(sample(tokenizer, "lost", BOOK[2]))
 
 
-def test_a_trainer_that_would_not_weigh_is_refused_at_the_start(
+def test_a_trainer_without_the_plugin_is_refused(
     arena: RunningServer, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     RewardServerManager(configuration(arena.url), tokenizer)

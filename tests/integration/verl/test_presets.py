@@ -6,17 +6,19 @@ import importlib.util
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from verl.utils.config import omega_conf_to_dataclass
 
 from trainer_client.integrations.verl import configuration
+from trainer_client.integrations.verl.config_keys import IGNORED_KEYS
 from trainer_client.integrations.verl.configuration import (
     compose_run,
+    format_override,
     read_overrides,
     read_preset,
-    say,
 )
-from trainer_client.integrations.verl.dead_keys import DEAD_KEYS
 from trainer_client.integrations.verl.findings import at, flatten
 from trainer_client.launch import presets, table3
 from trainer_client.launch.__main__ import compose, main
@@ -24,7 +26,10 @@ from trainer_client.launch.preflight import check_environment
 from trainer_client.launch.presets import LaunchOptions
 
 TASK = "spooky-author-identification"
-SOURCES = Path(importlib.util.find_spec("verl").origin).parent
+VERL = importlib.util.find_spec("verl")
+assert VERL is not None
+assert VERL.origin is not None
+SOURCES = Path(VERL.origin).parent
 # What is not part of the V1 trainer, or only declares keys.
 ELSEWHERE = re.compile(
     r"/(config|experimental/(separation|fully_async_policy|one_step_off_policy))/"
@@ -32,8 +37,8 @@ ELSEWHERE = re.compile(
 )
 
 
-def errors(*overrides: str, **wishes: object) -> list[str]:
-    composed = compose(LaunchOptions(tasks=(TASK,), overrides=overrides, **wishes))
+def errors(*overrides: str, **options: Any) -> list[str]:
+    composed = compose(LaunchOptions(tasks=(TASK,), overrides=overrides, **options))
     return [str(one) for one in composed.findings if one.severity == "error"]
 
 
@@ -67,7 +72,7 @@ def test_each_difference_to_the_paper_has_a_reason(
     assert "gives no reason" not in shown
 
 
-def test_a_difference_of_the_command_line_is_told_as_such(
+def test_a_difference_by_the_command_line_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     code, shown = run(capsys, "--dry-run", "actor_rollout_ref.actor.ppo_epochs=4", "--steps", "200")
@@ -76,7 +81,7 @@ def test_a_difference_of_the_command_line_is_told_as_such(
     assert "total_epochs: 200 instead of 100: asked for on the command line" in shown
 
 
-def test_all_that_is_wrong_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_errors_are_reported_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     code, shown = run(
         capsys,
         "--dry-run",
@@ -97,7 +102,7 @@ def test_all_that_is_wrong_is_told_at_once(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
-    ("override", "told"),
+    ("override", "expected"),
     [
         ("critic.model.fsdp_config.param_offload=true", "the nearest is critic.fsdp.param_offload"),
         ("+actor_rollout_ref.actor.optim.rate=1", "veRL has no such key"),
@@ -115,9 +120,9 @@ def test_all_that_is_wrong_is_told_at_once(capsys: pytest.CaptureFixture[str]) -
         ("reward.custom_reward_function.path=mine.py", "rewards come from RewardServerManager"),
     ],
 )
-def test_what_veRL_would_take_or_hide_is_an_error(override: str, told: str) -> None:  # noqa: N802
+def test_what_veRL_would_take_or_hide_is_an_error(override: str, expected: str) -> None:  # noqa: N802
     first, *_ = errors(override)  # others may follow from it
-    assert told in first
+    assert expected in first
     assert override.lstrip("+").partition("=")[0].partition(".")[0] in first or "veRL" in first
 
 
@@ -138,27 +143,29 @@ def test_fields_of_dataclasses_and_open_nodes_are_known() -> None:
     assert errors(*words) == []
 
 
-def test_dead_keys_exist_and_nothing_reads_them() -> None:
+def test_ignored_keys_exist_and_nothing_reads_them() -> None:
     base = flatten(configuration.known_tree())
     files = [file for file in SOURCES.rglob("*.py") if not ELSEWHERE.search(str(file))]
     texts = "\n".join(file.read_text() for file in files)
-    names = ("grad_clip", "over_sample_rate", "forward_micro_batch_size", "multi_stage_wake_up")
-    names += ("nccl_timeout", "use_pf_ppo", "esi_redundant_time", "num_repeat_rollouts")
-    names += ("forward_max_token_len_per_gpu", "freeze_vision_tower", "warmup_style")
+    names = [
+        *("grad_clip", "over_sample_rate", "forward_micro_batch_size", "multi_stage_wake_up"),
+        *("nccl_timeout", "use_pf_ppo", "esi_redundant_time", "num_repeat_rollouts"),
+        *("forward_max_token_len_per_gpu", "freeze_vision_tower", "warmup_style"),
+    ]
     for name in names:
         assert not re.search(rf"\b{name}\b", texts), name
-    for dead in DEAD_KEYS:
-        assert any(dead.covers(key) for key in base), dead.key
+    for ignored in IGNORED_KEYS:
+        assert any(ignored.covers(key) for key in base), ignored.key
 
 
 def test_the_critic_reads_its_sizes_below_fsdp_alone() -> None:
-    asked = flatten(read_preset(presets.find("a100x8")))
-    asked = {key: one for key, one in asked.items() if not key.startswith("critic.fsdp")}
-    words = [say(key, one, is_new=True) for key, one in asked.items()]
+    requested = flatten(read_preset(presets.find("a100x8")))
+    requested = {key: one for key, one in requested.items() if not key.startswith("critic.fsdp")}
+    words = [format_override(key, one, is_new=True) for key, one in requested.items()]
     words = [f"+{word}" for word in words]
     config = configuration._compose(words)
     config.critic.model = None
-    critic = configuration.omega_conf_to_dataclass(config.critic)
+    critic = omega_conf_to_dataclass(config.critic)
     assert critic.ppo_micro_batch_size_per_gpu == 1
     assert critic.engine.use_dynamic_bsz is True
     assert critic.engine.micro_batch_size_per_gpu is None
@@ -166,13 +173,13 @@ def test_the_critic_reads_its_sizes_below_fsdp_alone() -> None:
 
 @pytest.mark.parametrize("text", ["it's", 'say "x"', "a\\", "\\'", "true", "1e-5", "a=b, c", ""])
 def test_any_text_reaches_veRL_as_it_is(text: str) -> None:  # noqa: N802
-    config = configuration._compose([say("trainer.project_name", text, is_new=False)])
+    config = configuration._compose([format_override("trainer.project_name", text, is_new=False)])
     assert config.trainer.project_name == text
 
 
 def test_nested_values_reach_veRL_as_they_are() -> None:  # noqa: N802
     value = {"a": [1, 2.5, None, True, "x y"], "b": {}}
-    config = configuration._compose([say("reward_server", value, is_new=True)])
+    config = configuration._compose([format_override("reward_server", value, is_new=True)])
     assert configuration._plain(config.reward_server, resolve=True) == value
 
 
@@ -184,24 +191,24 @@ def test_overrides_are_read_like_a_preset() -> None:
             read_overrides([word])
 
 
-def test_a_key_that_stands_twice_in_a_preset_is_an_error(tmp_path: Path) -> None:
+def test_a_duplicate_key_in_a_preset_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "twice.yaml").write_text("trainer: {nnodes: 1}\ntrainer: {nnodes: 2}\n")
     with pytest.raises(ValueError, match="duplicate key"):
         read_preset(tmp_path / "twice.yaml")
 
 
 def test_table_3_is_compared_key_by_key() -> None:
-    asked = flatten(read_preset(presets.find("a100x8")))
+    requested = flatten(read_preset(presets.find("a100x8")))
     server = {"reward_server.url": "http://a", "reward_server.tasks": [TASK]}
-    composed = compose_run({**asked, **server, "reward_server.run_id": "r"})
+    composed = compose_run({**requested, **server, "reward_server.run_id": "r"})
     assert composed.findings == ()
     missing = object()
     for row in table3.TABLE3:
         assert all(at(composed.tree, key, missing) is not missing for key in row.keys)
-        assert set(row.keys) <= set(asked), f"the preset leaves {row.name} to veRL"
+        assert set(row.keys) <= set(requested), f"the preset leaves {row.name} to veRL"
 
 
-def test_a_missing_task_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_task_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--dry-run"]) == 2
     assert "reward_server.tasks: Field required" in capsys.readouterr().out
 

@@ -37,7 +37,7 @@ def test_a_task_that_is_gone_ends_the_run(arena: RunningServer) -> None:
         trainer(arena.url, "no-such-task")._stop_if_refused()
 
 
-def test_the_server_is_not_asked_for_every_sample_that_was_lost(arena: RunningServer) -> None:
+def test_lost_samples_do_not_each_trigger_a_request(arena: RunningServer) -> None:
     asked = trainer(arena.url, "no-such-task")
     asked._probed_at = time.monotonic()
     asked._stop_if_refused()

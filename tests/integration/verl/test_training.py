@@ -120,7 +120,7 @@ def resumed(models: Path, arena: RunningServer) -> tuple[VerlRun, VerlRun]:
     return before, train(folder, arena.url, [*words, "--steps", "4"])
 
 
-def test_a_run_goes_on_where_its_checkpoint_is(resumed: tuple[VerlRun, VerlRun]) -> None:
+def test_a_run_resumes_from_its_checkpoint(resumed: tuple[VerlRun, VerlRun]) -> None:
     first, second = resumed
     assert [line["training/global_step"] for line in first.logged()] == [1, 2]
     assert [line["training/global_step"] for line in second.logged()] == [3, 4]

@@ -32,11 +32,11 @@ def test_the_container_runs_what_the_command_prints() -> None:
     assert lm["environment"].keys() == {*launch.variables, *launch.secrets}
 
 
-def test_the_server_is_told_of_the_model_from_outside_and_does_not_wait_for_it() -> None:
+def test_the_server_gets_the_models_url_and_does_not_wait_for_it() -> None:
     found = services()
-    told = found["server"]["environment"]
+    environment = found["server"]["environment"]
     for name in ("KIND", "URL", "MODEL", "API_KEY"):
-        assert told[f"REWARD_SERVER_INSTRUMENT__{name}"] is None
+        assert environment[f"REWARD_SERVER_INSTRUMENT__{name}"] is None
     served = found["lm"]["command"]
     port = served[served.index("--port") + 1]
     text = (ROOT / "compose.yaml").read_text()

@@ -26,7 +26,8 @@ def arrays(drawn: list[tuple[float, str, bool]]) -> tuple[np.ndarray, list[str],
 def weights_of(seconds: list[float], **options: object) -> list[float]:
     settings = DurationSettings.model_validate(options)
     is_real = np.ones(len(seconds), dtype=bool)
-    return weigh(np.array(seconds), ["a"] * len(seconds), is_real, settings).tolist()
+    weights = weigh(np.array(seconds), ["a"] * len(seconds), is_real, settings)
+    return [float(weight) for weight in weights]
 
 
 def test_a_weight_is_the_duration_over_the_mean() -> None:
@@ -34,7 +35,7 @@ def test_a_weight_is_the_duration_over_the_mean() -> None:
 
 
 @given(rows)
-def test_the_mean_weight_of_real_rows_is_one_and_padding_has_no_say(
+def test_the_mean_weight_of_real_rows_is_one(
     drawn: list[tuple[float, str, bool]],
 ) -> None:
     seconds, tasks, is_real = arrays(drawn)
@@ -47,7 +48,7 @@ def test_the_mean_weight_of_real_rows_is_one_and_padding_has_no_say(
 
 
 @given(rows)
-def test_with_a_mean_per_task_each_task_has_a_mean_weight_of_one(
+def test_with_a_mean_per_task_each_tasks_mean_weight_is_one(
     drawn: list[tuple[float, str, bool]],
 ) -> None:
     seconds, tasks, is_real = arrays(drawn)
@@ -70,7 +71,7 @@ def test_programs_that_never_ran_can_be_given_a_minimum() -> None:
     assert weights_of([0, 3], minimum_seconds=1) == pytest.approx([0.5, 1.5])
 
 
-def test_where_nothing_took_any_time_nothing_is_weighed() -> None:
+def test_zero_durations_leave_weights_at_one() -> None:
     assert weights_of([0, 0]) == [1, 1]
 
 

@@ -8,11 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
-from trainer_client.integrations.verl.dead_keys import DEAD_KEYS, find_dead
+from trainer_client.integrations.verl.config_keys import (
+    IGNORED_KEYS,
+    find_ignored,
+    find_misfits,
+    find_unknown,
+    fits,
+    is_known,
+)
 from trainer_client.integrations.verl.findings import at, flatten
-from trainer_client.integrations.verl.known_keys import find_misfits, find_unknown, fits, is_known
 from trainer_client.launch import presets, table3
-from trainer_client.launch.__main__ import main, read_wishes
+from trainer_client.launch.__main__ import main, read_options
 from trainer_client.launch.combinations import check_combinations
 from trainer_client.launch.command import make_command
 from trainer_client.launch.presets import LaunchOptions, layer, merge
@@ -20,9 +26,9 @@ from trainer_client.launch.presets import LaunchOptions, layer, merge
 A100: dict[str, Any] = yaml.safe_load(presets.find("a100x8").read_text())
 
 
-def whole(**wishes: Any) -> dict[str, Any]:  # noqa: ANN401 - any option
+def whole(**options: Any) -> dict[str, Any]:  # noqa: ANN401 - any option
     """Return the first preset as veRL would compose it, as far as the checks look."""
-    tree = merge(A100, layer(LaunchOptions(tasks=("a-task",), **wishes), A100))
+    tree = merge(A100, layer(LaunchOptions(tasks=("a-task",), **options), A100))
     defaults: dict[str, Any] = {"trainer": {"use_v1": True, "device": "cuda"}, "data": {}}
     tree = merge(defaults, tree)
     tree["actor_rollout_ref"]["rollout"] |= {"prompt_length": 1024, "response_length": 1024}
@@ -32,8 +38,8 @@ def whole(**wishes: Any) -> dict[str, Any]:  # noqa: ANN401 - any option
     return tree
 
 
-def changed(key: str, value: object, **wishes: Any) -> list[str]:  # noqa: ANN401 - any option
-    tree = copy.deepcopy(whole(**wishes))
+def changed(key: str, value: object, **options: Any) -> list[str]:  # noqa: ANN401 - any option
+    tree = copy.deepcopy(whole(**options))
     *above, name = key.split(".")
     node = tree
     for part in above:
@@ -122,16 +128,14 @@ def test_a_contradiction_is_an_error_that_names_its_key(key: str, value: object)
         ("algorithm.adv_estimator", "grpo", "actor_rollout_ref.rollout.n"),
     ],
 )
-def test_what_goes_together_is_named_by_what_would_be_lost(
-    key: str, value: object, named: str
-) -> None:
+def test_a_contradiction_names_the_key_without_effect(key: str, value: object, named: str) -> None:
     assert changed(key, value) == [named]
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("trainer.v1.sampler.custom_sampler.path", "pkg://trainer_client.verl.buffer"),
+        ("trainer.v1.sampler.custom_sampler.path", "pkg://trainer_client.integrations.verl.buffer"),
         ("trainer.v1.sampler.sync_refill_failed_groups", False),
     ],
 )
@@ -159,9 +163,9 @@ def test_a_value_of_the_wrong_kind_does_not_hide_the_rest() -> None:
 
 def test_options_change_a_preset() -> None:
     words = "--task a --task b --server http://s:1 --mode sync --loggers console,wandb --steps 300"
-    wishes, _ = read_wishes(["a=0", *words.split(), "--set", "x.y=1", "z=2"])
-    tree = merge(A100, layer(wishes, A100))
-    assert wishes.overrides == ("x.y=1", "a=0", "z=2")
+    options, _ = read_options(["a=0", *words.split(), "--set", "x.y=1", "z=2"])
+    tree = merge(A100, layer(options, A100))
+    assert options.overrides == ("x.y=1", "a=0", "z=2")
     assert tree["reward_server"]["tasks"] == ["a", "b"]
     assert tree["reward_server"]["url"] == "http://s:1"
     assert tree["reward_server"]["run_id"] == "a+1-a100x8"
@@ -183,7 +187,7 @@ def test_what_a_preset_says_about_its_server_is_kept() -> None:
     assert said == {"url": "http://own:1", "tasks": ["mine"], "run_id": "mine-1"}
 
 
-def test_an_unknown_preset_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_preset_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="a100x8, cpu, small_gpu, or a file"):
         presets.find("h100")
     with pytest.raises(SystemExit) as left:
@@ -192,18 +196,18 @@ def test_an_unknown_preset_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "not allowed with" in capsys.readouterr().err
 
 
-def test_dead_keys_are_errors_unless_said_twice_alike() -> None:
-    assert len({dead.key for dead in DEAD_KEYS}) == len(DEAD_KEYS)
+def test_ignored_keys_are_errors_unless_set_to_the_same_value() -> None:
+    assert len({dead.key for dead in IGNORED_KEYS}) == len(IGNORED_KEYS)
     asked = {"critic.grad_clip": 0.5, "critic.optim.clip_grad": 1.0}
-    assert [finding.key for finding in find_dead(asked)] == ["critic.grad_clip"]
-    assert list(find_dead({**asked, "critic.optim.clip_grad": 0.5})) == []
-    assert list(find_dead({"data.gen_batch_size": None})) == []
-    assert list(find_dead({"data.prompt_key": "question"})) == []
+    assert [finding.key for finding in find_ignored(asked)] == ["critic.grad_clip"]
+    assert list(find_ignored({**asked, "critic.optim.clip_grad": 0.5})) == []
+    assert list(find_ignored({"data.gen_batch_size": None})) == []
+    assert list(find_ignored({"data.prompt_key": "question"})) == []
     ours = {"data.prompt_key": "question", "data.custom_cls.name": "TaskDataset"}
-    assert [finding.key for finding in find_dead(ours)] == ["data.prompt_key"]
+    assert [finding.key for finding in find_ignored(ours)] == ["data.prompt_key"]
     for file in presets.names():
         tree = yaml.safe_load(presets.find(file).read_text())
-        assert list(find_dead(flatten(tree))) == []
+        assert list(find_ignored(flatten(tree))) == []
 
 
 BASE = {"a": {"b": 1, "open": {}, "text": "x", "ref": "${a.b}", "none": None}, "ray_kwargs": {}}
@@ -224,7 +228,7 @@ def test_an_unknown_key_comes_with_the_nearest() -> None:
     assert str(found) == "a.txt: veRL has no such key; the nearest is a.text"
 
 
-def test_values_are_held_against_the_kind_of_what_stands_there() -> None:
+def test_values_are_checked_against_the_type_of_the_default() -> None:
     said = {"a.b": 1.5, "a.text": "y", "a.ref": 7, "a.none": 7, "a.open.any": 7}
     assert [finding.key for finding in find_misfits(BASE, said)] == ["a.b"]
 

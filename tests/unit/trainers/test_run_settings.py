@@ -14,7 +14,19 @@ def test_defaults_are_those_of_the_paper() -> None:
     assert run.durations.enabled
     assert (run.durations.exponent, run.durations.clip) == (1.0, None)
     assert (run.prompts.improve_fraction, run.prompts.strategy) == (0.5, "previous_step")
-    assert run.validation_run_id == "r/validation"
+
+
+@pytest.mark.parametrize(
+    ("row", "run_id", "priority"),
+    [({}, "r", None), ({"is_validation": 1}, "r/validation", "evaluation")],
+)
+def test_validation_samples_belong_to_a_run_of_their_own(
+    row: dict[str, object], run_id: str, priority: str | None
+) -> None:
+    run = RunSettings.read(NODE).run()
+    submission = run.submission({"task_id": "t", **row}, "text", step=3, name="a/0")
+    assert (submission.run_id, submission.priority) == (run_id, priority)
+    assert submission.idempotency_key == f"{run_id}/3/a/0"
 
 
 @pytest.mark.parametrize(
@@ -34,6 +46,6 @@ def test_what_is_wrong_is_named(change: dict[str, object], message: str) -> None
         RunSettings.read({**NODE, **change})
 
 
-def test_a_configuration_without_a_server_is_told_so() -> None:
+def test_a_configuration_without_a_server_is_refused() -> None:
     with pytest.raises(ValueError, match="where is the reward server"):
         RunSettings.read(None)

@@ -7,13 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.job_client import KEYS, TASK
-from trainer_client import RequestRefusedError
-from trainer_client.run import API_KEY, Run, without_end
+from trainer_client.run import Run, without_end
 from trainer_client.settings import RunSettings
 
-HERE = Run(run_id="shared")
-NODE = {"url": "http://127.0.0.1:8000", "tasks": [TASK], "run_id": "r"}
+RUN = Run(run_id="shared")
+NODE = {"url": "http://127.0.0.1:8000", "tasks": ["a-task"], "run_id": "r"}
 
 
 async def _client(run: Run) -> object:
@@ -21,41 +19,28 @@ async def _client(run: Run) -> object:
 
 
 async def test_a_run_has_one_client_in_an_event_loop() -> None:
-    assert await _client(HERE) is await _client(Run(run_id="shared"))
-    assert await _client(HERE) is not await _client(Run(run_id="another"))
+    assert await _client(RUN) is await _client(Run(run_id="shared"))
+    assert await _client(RUN) is not await _client(Run(run_id="another"))
 
 
 def test_another_event_loop_has_a_client_of_its_own() -> None:
-    first, second = asyncio.run(_client(HERE)), asyncio.run(_client(HERE))
+    first, second = asyncio.run(_client(RUN)), asyncio.run(_client(RUN))
     assert first is not second
 
 
 def test_all_threads_have_the_same_client() -> None:
     with ThreadPoolExecutor(8) as threads:
-        clients = list(threads.map(lambda _: HERE.shared_client(), range(64)))
+        clients = list(threads.map(lambda _: RUN.shared_client(), range(64)))
     assert len({id(client) for client in clients}) == 1
 
 
-def test_the_key_is_taken_from_the_environment(
-    keyed_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = Run.from_environment(url=keyed_url)
-    submission = run.submission({"task_id": TASK}, "no program")
-    monkeypatch.delenv(API_KEY, raising=False)
-    with run.client() as client, pytest.raises(RequestRefusedError):
-        client.score(**submission.body())
-    monkeypatch.setenv(API_KEY, KEYS["team"])
-    with run.client() as client:
-        assert client.score(**submission.body()).reward == -10
-
-
 @pytest.mark.parametrize("end", ["<|im_end|>", "</s>", "<|eot_id|>\n", "<eos><pad><pad>", ""])
-def test_an_answer_is_read_without_its_end(end: str) -> None:
+def test_trailing_special_tokens_are_stripped(end: str) -> None:
     text = "```python\nprint('<|im_end|>')\n```"
     assert without_end(text + end) == text
 
 
-def test_nothing_but_ends_is_read_in_no_time() -> None:
+def test_many_special_tokens_are_stripped_fast() -> None:
     assert without_end("<|" * 1_000_000).startswith("<|<|")
     assert without_end("</s>" * 1_000_000).startswith("</s></s>")
 
@@ -63,7 +48,7 @@ def test_nothing_but_ends_is_read_in_no_time() -> None:
 @pytest.mark.parametrize(
     ("strategy", "taken"), [("previous_step", "best"), ("softmax", "softmax"), (None, "best")]
 )
-def test_where_no_step_is_told_the_best_are_improved_on(strategy: str | None, taken: str) -> None:
+def test_without_steps_prompts_improve_on_the_best(strategy: str | None, taken: str) -> None:
     prompts = {} if strategy is None else {"strategy": strategy}
     settings = RunSettings.read({**NODE, "prompts": prompts}).without_steps()
     assert settings.prompts.strategy == taken

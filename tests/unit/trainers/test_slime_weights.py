@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trainer_client.integrations.slime import weigh_rewards
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ARGS = {
     "advantage_estimator": "grpo",
@@ -23,9 +27,9 @@ REWARDS = [1.0, 3.0, -10.0, 0.0]
 
 @dataclass
 class WeightedSample:
-    reward: dict[str, float]
+    reward: Mapping[str, float]
 
-    def get_reward_value(self, args: SimpleNamespace) -> float:
+    def get_reward_value(self, args: Any, /) -> float:  # noqa: ANN401 - as slime passes it
         return self.reward[args.reward_key]
 
 
@@ -59,13 +63,13 @@ def test_without_full_groups_the_batch_is_one_as_in_slime() -> None:
     assert weighed([2.0] * 4, rollout_batch_size=3) == [2.5, 4.5, -8.5, 1.5]
 
 
-def test_rewards_that_are_not_normalised_are_weighed_as_they_are() -> None:
+def test_rewards_without_normalisation_are_weighted_directly() -> None:
     assert weighed([1.0, 3.0, 4.0, 0.0], rewards_normalization=False) == [0.5, 4.5, -20.0, 0.0]
 
 
 @pytest.mark.parametrize("change", [{"advantage_estimator": "ppo"}, {"normalize_advantages": True}])
-def test_weights_that_would_not_reach_the_gradient_are_refused(change: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="durations want"):
+def test_options_that_would_change_the_weights_are_refused(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="durations need"):
         weighed([1.0] * 4, **change)
 
 

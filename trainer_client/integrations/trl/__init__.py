@@ -1,5 +1,5 @@
-"""The reward server in TRL: a reward function, durations in the advantages, and prompts.
+"""TRL: a reward function, duration-weighted advantages, and prompts.
 
-Nothing here is imported by the rest of the client. `reward` imports neither TRL nor torch, `rows`
-wants `datasets`, and `trainer` wants all of TRL.
+The rest of the client does not import this package. `reward` needs neither TRL nor torch, `rows`
+needs `datasets`, and `trainer` needs all of TRL.
 """

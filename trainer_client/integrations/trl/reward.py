@@ -1,19 +1,17 @@
-"""TRL's reward function: every sample of a batch is scored by the reward server at once.
+"""A reward function for TRL: scores all samples of a batch concurrently.
 
     GRPOTrainer(model, reward_funcs=make_reward(Run.from_environment(run_id="spooky-1")), ...)
 
-Rows of the data set name their task (`task_id`) and, if their prompt asked to improve on a
-solution, that solution (`parent_id`). Rows with `is_validation` belong to a run of their own,
-whose programs are nobody's parents, and go first.
+Rows of the data set have the columns that `trainer_client.run` describes.
 
-A sample without a reward is None, which TRL leaves out of its group's mean and gives no advantage.
-What every further sample would meet, too, is raised and ends the run: a request that is refused,
-and the third batch in a row of which no sample has a reward. TRL itself would go on for ever, with
-steps of its optimizer that nothing justifies.
+The reward of a lost sample is None: TRL leaves it out of its group's mean and gives it no
+advantage. Errors that would affect every further sample end the run: a refused request, and the
+third batch in a row in which no sample has a reward. TRL itself would continue for ever, with
+optimizer steps on nothing.
 
-TRL asks once for each text, and the client's own repetitions join by a key that it makes. Hence no
-key is made of steps and indices: gradient accumulation, evaluation and a resumed checkpoint all
-write other texts under the same ones.
+TRL requests each reward once, and retries of the client share a random key. Keys made of steps and
+indices would be wrong here: gradient accumulation, evaluation and a resumed checkpoint reuse the
+same ones for other texts.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from trainer_client.client.errors import InfrastructureError, RequestRefusedError
-from trainer_client.measures import measure, parent_of
+from trainer_client.measures import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,13 +49,13 @@ _MOST_LOST_BATCHES = 3
 
 
 class TrainerState(Protocol):
-    """What is wanted of TRL's `trainer_state`."""
+    """The used part of TRL's `trainer_state`."""
 
     global_step: int
 
 
 class LogFunctions:
-    """Where TRL lets a reward function write; an older one may lack it."""
+    """The logging callbacks that TRL passes. Older versions may lack them."""
 
     def __init__(
         self,
@@ -68,32 +66,32 @@ class LogFunctions:
         self._log_extra = log_extra
 
     def write(self, results: Sequence[Result], rows: Sequence[Row], name: str) -> None:
-        """Write what was measured.
+        """Log the measures of a batch.
 
-        Each sample is told apart, so that TRL's mean is that of all samples of all processes.
+        Each sample is logged separately, so that TRL averages over all samples of all processes.
         """
         for result, row in zip(results, rows, strict=True):
-            self._count(f"{name}/lost/mean", float(result.answer is None))
+            self._log(f"{name}/lost/mean", float(result.answer is None))
             if result.answer is not None:
-                measured = measure(result.answer, is_improvement=parent_of(row) is not None)
+                measured = measure(result.answer, is_improvement=bool(row.get("parent_id")))
                 for one in LOGGED:
-                    self._count(f"{name}/{one}/mean", float(measured[one]))
+                    self._log(f"{name}/{one}/mean", float(measured[one]))
         answers = [result.answer for result in results]
-        self._tell("solution_id", [one and one.solution_id for one in answers])
-        self._tell("duration_seconds", [one and one.duration_seconds for one in answers])
-        self._tell("outcome", [outcome_of(result) for result in results])
+        self._log_column("solution_id", [one and one.solution_id for one in answers])
+        self._log_column("duration_seconds", [one and one.duration_seconds for one in answers])
+        self._log_column("outcome", [outcome_of(result) for result in results])
 
-    def _count(self, name: str, value: float) -> None:
+    def _log(self, name: str, value: float) -> None:
         if self._log_metric is not None:
             self._log_metric(name, value)
 
-    def _tell(self, column: str, values: list[object]) -> None:
+    def _log_column(self, column: str, values: list[object]) -> None:
         if self._log_extra is not None:
             self._log_extra(column, values)
 
 
 class RewardFunction:
-    """What the function has, however it waits; `answers` are those of its latest call."""
+    """The common part of both functions; `answers` are those of the latest call."""
 
     def __init__(self, run: Run, name: str = "reward_server") -> None:
         self.run = run
@@ -105,28 +103,20 @@ class RewardFunction:
     def _submissions(
         self, completions: Sequence[Completion], rows: Sequence[Row], state: TrainerState | None
     ) -> list[Submission]:
-        """Return what is sent; the step is that of TRL's logs, which count from 1."""
+        """Return the submissions of a batch. Steps count from 1, as in TRL's logs."""
         self.answers = ()
         self._calls += 1
-        place = f"{os.environ.get('RANK', '0')}/{self._calls}"
+        prefix = f"{os.environ.get('RANK', '0')}/{self._calls}"
         step = None if state is None else state.global_step + 1
-        return [
-            self._submission(row, completion, step, f"{place}/{index}")
+        submissions = [
+            self.run.submission(row, completion, step=step, name=f"{prefix}/{index}")
             for index, (row, completion) in enumerate(zip(rows, completions, strict=True))
         ]
-
-    def _submission(
-        self, row: Row, completion: Completion, step: int | None, name: str
-    ) -> Submission:
-        made = self.run.submission(row, completion, step=step, name=name)
-        made = replace(made, idempotency_key=None)
-        if not row.get("is_validation"):
-            return made
-        return replace(made, run_id=f"{self.run.run_id}/validation", priority="evaluation")
+        return [replace(submission, idempotency_key=None) for submission in submissions]
 
     @contextmanager
-    def _telling_whom(self, items: Sequence[Submission]) -> Iterator[None]:
-        """Say with a refusal what was asked of which server: it ends the run."""
+    def _note_run_on_refusal(self, items: Sequence[Submission]) -> Iterator[None]:
+        """Add the server, run and tasks to a refusal, because it ends the run."""
         try:
             yield
         except RequestRefusedError as error:
@@ -140,18 +130,18 @@ class RewardFunction:
         """Return the rewards in the order of the rows.
 
         Raises:
-            InfrastructureError: none has one, nor will the next.
+            InfrastructureError: too many batches in a row were lost.
         """
         results = sorted(found, key=lambda result: result.index)
         answers = tuple(result.answer for result in results)
         self.answers = answers
         logs.write(results, rows, self.__name__)
         if not all(row.get("is_validation") for row in rows):
-            self._stop_if_hopeless(results)
+            self._stop_after_lost_batches(results)
         return [None if answer is None else answer.reward for answer in answers]
 
-    def _stop_if_hopeless(self, results: Sequence[Result]) -> None:
-        """End a run that trains on nothing; a small batch may be lost by bad luck.
+    def _stop_after_lost_batches(self, results: Sequence[Result]) -> None:
+        """End a run that trains on nothing. A single small batch may be lost by chance.
 
         Raises:
             InfrastructureError: too many batches in a row were lost.
@@ -167,7 +157,7 @@ class RewardFunction:
 
 
 class SyncReward(RewardFunction):
-    """The function that TRL waits for."""
+    """The blocking reward function."""
 
     def __call__(
         self,
@@ -179,22 +169,22 @@ class SyncReward(RewardFunction):
         log_extra: Callable[[str, list[object]], None] | None = None,
         **columns: object,
     ) -> list[float | None]:
-        """Return a reward for each completion, None for those that were lost.
+        """Return a reward for each completion, and None for lost ones.
 
         Raises:
-            RequestRefusedError: the server will never take this: a wrong key, an unknown task.
-            InfrastructureError: no sample has a reward, nor will the next.
+            RequestRefusedError: a wrong key or an unknown task.
+            InfrastructureError: too many batches in a row were lost.
             ValueError: a row names no task.
         """
         rows = rows_of(columns, len(completions))
         items = self._submissions(completions, rows, trainer_state)
-        with self._telling_whom(items), self.run.client() as client:
+        with self._note_run_on_refusal(items), self.run.client() as client:
             results = list(client.score_many(items))
         return self._rewards(results, rows, LogFunctions(log_metric, log_extra))
 
 
 class AsyncReward(RewardFunction):
-    """The function that TRL runs beside others, on an event loop of its own."""
+    """The `async` reward function, which TRL runs on its own event loop beside others."""
 
     async def __call__(
         self,
@@ -206,40 +196,40 @@ class AsyncReward(RewardFunction):
         log_extra: Callable[[str, list[object]], None] | None = None,
         **columns: object,
     ) -> list[float | None]:
-        """Return a reward for each completion, None for those that were lost.
+        """Return a reward for each completion, and None for lost ones.
 
         Raises:
-            RequestRefusedError: the server will never take this: a wrong key, an unknown task.
-            InfrastructureError: no sample has a reward, nor will the next.
+            RequestRefusedError: a wrong key or an unknown task.
+            InfrastructureError: too many batches in a row were lost.
             ValueError: a row names no task.
         """
         rows = rows_of(columns, len(completions))
         items = self._submissions(completions, rows, trainer_state)
-        with self._telling_whom(items):
+        with self._note_run_on_refusal(items):
             async with self.run.async_client() as client:
                 results = [result async for result in client.score_many(items)]
         return self._rewards(results, rows, LogFunctions(log_metric, log_extra))
 
 
 def make_reward(run: Run, name: str = "reward_server") -> SyncReward:
-    """Return a reward function for a trainer of TRL's; `name` is what its logs say."""
+    """Return a reward function for TRL's trainers; `name` appears in the logs."""
     return SyncReward(run, name)
 
 
 def make_async_reward(run: Run, name: str = "reward_server") -> AsyncReward:
-    """Return the same as an `async` function, which TRL runs beside others of its kind."""
+    """Return an `async` reward function, which TRL runs beside others."""
     return AsyncReward(run, name)
 
 
 def rows_of(columns: Mapping[str, object], count: int) -> list[Row]:
-    """Return columns, as TRL hands them over, as rows; what is no column is left out."""
+    """Return TRL's columns as rows, without arguments that are no columns."""
     lists = {name: found for name, found in columns.items() if isinstance(found, list)}
     kept = {name: found for name, found in lists.items() if len(found) == count}
     return [{name: found[index] for name, found in kept.items()} for index in range(count)]
 
 
 def outcome_of(result: Result) -> str:
-    """Return how a sample ended, in a word."""
+    """Return the outcome of a sample in a word."""
     if result.answer is None:
         return "lost" if result.error is None else f"lost: {result.error.kind}"
     return "valid" if result.answer.error is None else result.answer.error.kind

@@ -1,12 +1,12 @@
-"""Rows for TRL's trainers, and the prompts that they get at the moment of use.
+"""Rows for TRL's trainers, whose prompts are fetched when a step needs them.
 
     prompts = TaskPrompts(settings, tokenizer, most_tokens=4096)
     DurationGRPOTrainer(..., train_dataset=prompts.rows(), prompts=prompts)
 
-Rows go round the tasks, each with its task's prompt from scratch, and are an ordinary data set for
-any trainer. TRL's data loaders draw rows a batch or more ahead, and every row as often as it is
-generated from and trained on, on several machines. A data set that asked the server would improve
-on steps long past and tear groups apart; so the trainer asks, when it is about to generate.
+Rows alternate between the tasks, each with its task's from-scratch prompt. They are an ordinary
+data set for any trainer. TRL's data loaders read rows at least a batch ahead, repeatedly, and on
+several machines. A data set that requested prompts would improve on outdated steps and split
+groups. So the trainer requests prompts just before it generates.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedTokenizerBase
 
-    from trainer_client.prompting import Messages, Prompt
+    from trainer_client.prompting import Messages, TrainerPrompt
     from trainer_client.settings import RunSettings
 
 
 class ChatTokens:
-    """Counts a prompt as TRL tokenises it."""
+    """Counts tokens as TRL's chat template does."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
@@ -43,11 +43,11 @@ class ChatTokens:
 
 
 class TaskPrompts:
-    """The rows of a run and its prompts, none of which is longer than `most_tokens`.
+    """The rows and prompts of a run, each of at most `most_tokens`.
 
     Raises:
         ValueError: a task is unknown, or has no prompt that is short enough.
-        RewardServerError: the server is not there.
+        RewardServerError: the server does not answer.
     """
 
     def __init__(
@@ -60,36 +60,36 @@ class TaskPrompts:
         self._turn = 0
 
     def rows(self) -> Dataset:
-        """Return an epoch of rows to train on."""
+        """Return an epoch of training rows."""
         return self._rows(self._settings.prompts.epoch_rows, is_validation=False)
 
     def validation_rows(self) -> Dataset:
-        """Return rows that nothing is trained on; the store keeps their programs apart."""
+        """Return validation rows. Their programs belong to a run of their own."""
         return self._rows(self._settings.prompts.validation_rows, is_validation=True)
 
     def draw(self, tasks: Sequence[str], step: int) -> list[dict[str, Any]]:
-        """Return what the rows of these tasks are asked in this step, whatever the server does.
+        """Return the prompts of a step for rows of these tasks, whatever the server does.
 
-        The same step draws the same, so a resumed run goes on as it would have; a step that
-        generates several times draws anew each time.
+        The same step gets the same prompts, so a resumed run continues as before. A step that
+        generates several times gets new prompts each time.
         """
         self._turn = self._turn + 1 if step == self._step else 0
         self._step = step
-        found: dict[str, list[Prompt]] = {}
+        found: dict[str, list[TrainerPrompt]] = {}
         for task_id, count in Counter(tasks).items():
-            wish = PromptRequest(task_id, count, self._seed(task_id), step)
-            found[task_id] = self._source.draw(wish)
-        return [_asked(found[task_id].pop()) for task_id in tasks]
+            request = PromptRequest(task_id, count, self._seed(task_id), step)
+            found[task_id] = self._source.draw(request)
+        return [_columns(found[task_id].pop()) for task_id in tasks]
 
     @property
     def fallbacks(self) -> int:
-        """Return how many prompts are from scratch because nothing else could be had."""
+        """The number of prompts that fell back to the from-scratch prompt."""
         return self._source.fallbacks
 
     def _seed(self, task_id: str) -> int:
-        """Return a seed that leaves the next few for prompts that are asked for again."""
-        place = zlib.crc32(f"{self._step}/{self._turn}/{task_id}".encode())
-        return (self._settings.prompts.seed << 32) | (place & ~3)
+        """Return a seed; the next few are reserved for repeated requests."""
+        position = zlib.crc32(f"{self._step}/{self._turn}/{task_id}".encode())
+        return (self._settings.prompts.seed << 32) | (position & ~3)
 
     def _rows(self, count: int, *, is_validation: bool) -> Dataset:
         tasks = self._settings.tasks
@@ -99,13 +99,13 @@ class TaskPrompts:
                 {
                     "task_id": task_id,
                     "is_validation": is_validation,
-                    **_asked(self._source.scratch(task_id)),
+                    **_columns(self._source.scratch(task_id)),
                 }
                 for task_id in named
             ]
         )
 
 
-def _asked(prompt: Prompt) -> dict[str, Any]:
+def _columns(prompt: TrainerPrompt) -> dict[str, Any]:
     parent_id = None if prompt.parent_id is None else str(prompt.parent_id)
     return {"prompt": prompt.chat(), "parent_id": parent_id}

@@ -1,12 +1,12 @@
-"""Duration-aware advantages in TRL: its GRPO trainer, with one of its steps extended.
+"""Duration-weighted advantages in TRL: a subclass of its GRPO trainer.
 
     DurationGRPOTrainer(model, reward_funcs=make_reward(run), ..., durations=DurationSettings())
 
-TRL generates, scores and normalises a batch in one method, which ends with the advantages of this
-process's samples, before they are shuffled and split. There they are multiplied by Δt / mean Δt,
-the mean being over all processes and all samples that are trained on. In evaluation nothing is
-touched. With `prompts` the rows of a training batch get their prompts here, too, at the moment of
-use: data loaders are ahead of the trainer.
+One method of TRL generates, scores and normalises a batch, and returns the advantages of this
+process's samples before they are shuffled and split. The override multiplies them by Δt / mean Δt;
+the mean covers all processes and all samples that the step trains on. Evaluation is unchanged.
+With `prompts` the override also replaces the prompts of a training batch, because data loaders
+read ahead of the trainer.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     Inputs = list[dict[str, Any]]
 
-_SEAM = "_generate_and_score_completions"
+_EXTENDED_METHOD = "_generate_and_score_completions"
 
 
 class DurationGRPOTrainer(GRPOTrainer):
-    """GRPO that weighs each sample by how long its program took."""
+    """GRPO with advantages weighted by the duration of the sample's program."""
 
     def __init__(
         self,
@@ -42,8 +42,8 @@ class DurationGRPOTrainer(GRPOTrainer):
         prompts: TaskPrompts | None = None,
         **options: Any,  # noqa: ANN401
     ) -> None:
-        if not hasattr(GRPOTrainer, _SEAM):
-            _refuse(f"its GRPOTrainer has no {_SEAM}")
+        if not hasattr(GRPOTrainer, _EXTENDED_METHOD):
+            _refuse(f"its GRPOTrainer has no {_EXTENDED_METHOD}")
         super().__init__(*arguments, **options)
         self._durations = durations or DurationSettings()
         self._prompts = prompts
@@ -64,7 +64,7 @@ class DurationGRPOTrainer(GRPOTrainer):
     ) -> torch.Tensor:
         """Return the weights of this process's samples.
 
-        What TRL masks out (`mask_truncated_completions`) is not trained on and has no say.
+        Samples that TRL masks (`mask_truncated_completions`) do not count towards the mean.
         """
         _check(inputs, output, scorer)
         clock = DURATIONS[self._durations.clock]
@@ -83,9 +83,9 @@ class DurationGRPOTrainer(GRPOTrainer):
         return torch.tensor(mine, dtype=output["advantages"].dtype, device=device)
 
     def _with_prompts(self, inputs: Inputs, prompts: TaskPrompts) -> Inputs:
-        """Return the rows with prompts of now, the same for all rows of a group.
+        """Return the rows with current prompts, the same for all rows of a group.
 
-        The groups of a batch may lie across processes, so one process asks for all.
+        A group may span several processes, so one process requests all prompts.
         """
         tasks = gather_object([str(row["task_id"]) for row in inputs])[:: self.num_generations]
         drawn: list[Any] = [None] * len(tasks)
@@ -94,16 +94,16 @@ class DurationGRPOTrainer(GRPOTrainer):
         broadcast_object_list(drawn)
         first = self.accelerator.process_index * len(inputs)
         return [
-            {**row, **drawn[place // self.num_generations]}
-            for place, row in enumerate(inputs, start=first)
+            {**row, **drawn[index // self.num_generations]}
+            for index, row in enumerate(inputs, start=first)
         ]
 
 
 def _scorer(functions: list[object]) -> RewardFunction:
-    """Return the function that knows durations.
+    """Return the reward function that provides durations.
 
     Raises:
-        ValueError: there is none, or more than one.
+        ValueError: there is not exactly one.
     """
     ours = [one for one in functions if isinstance(one, RewardFunction)]
     if len(ours) != 1:
@@ -116,12 +116,12 @@ def _scorer(functions: list[object]) -> RewardFunction:
 
 
 def _check(inputs: Inputs, output: dict[str, Any], scorer: RewardFunction) -> None:
-    """See that samples, answers and advantages are in line."""
+    """Check that samples, answers and advantages match."""
     if not {"advantages", "completion_mask"} <= output.keys():
-        _refuse(f"{_SEAM} returns {sorted(output)}")
+        _refuse(f"{_EXTENDED_METHOD} returns {sorted(output)}")
     if not len(inputs) == len(scorer.answers) == len(output["advantages"]):
         counts = f"{len(inputs)} rows, {len(scorer.answers)} answers"
-        _refuse(f"{_SEAM} returns {len(output['advantages'])} advantages for {counts}")
+        _refuse(f"{_EXTENDED_METHOD} returns {len(output['advantages'])} advantages for {counts}")
 
 
 def _refuse(why: str) -> NoReturn:

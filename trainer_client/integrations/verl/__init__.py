@@ -1,6 +1,6 @@
-"""The reward server in veRL: rewards, durations in the gradient, prompts, and what is dropped.
+"""veRL: rewards, duration-weighted gradients, prompts, and cancellation of dropped samples.
 
-Nothing here is imported by the rest of the client, and importing this package imports neither
-veRL nor torch: each module is named in veRL's configuration (`pkg://trainer_client.verl.…`) and
-loaded where veRL wants it.
+The rest of the client does not import these modules, and importing this package imports neither
+veRL nor torch. veRL's configuration names each module (`pkg://trainer_client.integrations.verl.…`),
+and veRL loads it where it needs it.
 """

@@ -1,7 +1,7 @@
 """Composes and checks a run's configuration with the installed veRL; nothing is started.
 
-What is asked for becomes overrides of `python -m verl.trainer.main_ppo`, and those are composed
-here as they will be there. No model is loaded and nothing is downloaded: veRL's own check of the
+The requested values become overrides of `python -m verl.trainer.main_ppo`, and Hydra composes them
+here as it will there. The check loads no model and downloads nothing: veRL's own check of the
 critic would read the model's files, so it gets the critic without its model.
 """
 
@@ -26,9 +26,8 @@ from transformers import AutoTokenizer
 from verl.trainer.ppo.utils import need_critic, need_reference_policy
 from verl.utils.config import omega_conf_to_dataclass, validate_config
 
-from trainer_client.integrations.verl.dead_keys import find_dead
+from trainer_client.integrations.verl.config_keys import find_ignored, find_misfits, find_unknown
 from trainer_client.integrations.verl.findings import ConfigFinding, at
-from trainer_client.integrations.verl.known_keys import find_misfits, find_unknown
 from trainer_client.settings import NODE, RunSettings
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ _DATACLASSES = ("actor_rollout_ref.rollout", "algorithm")
 
 @dataclass(frozen=True, slots=True)
 class ComposedConfig:
-    """A run's whole configuration, how it is said to veRL, and what is wrong with it."""
+    """A run's resolved configuration, its overrides for veRL, and the findings about it."""
 
     tree: Tree
     overrides: tuple[str, ...]
@@ -58,10 +57,10 @@ def version() -> str:
 
 
 def read_preset(file: Path) -> Tree:
-    """Return the content of a preset file; a key that stands there twice is an error.
+    """Read a preset file. A duplicate key is an error.
 
     Raises:
-        ValueError: when it is no such file.
+        ValueError: it is not a preset.
     """
     try:
         return _plain(OmegaConf.load(file), resolve=False)
@@ -71,7 +70,7 @@ def read_preset(file: Path) -> Tree:
 
 
 def read_reasons(file: Path) -> dict[str, str]:
-    """Return the comments of a preset's lines by the keys that stand there."""
+    """Return the comments of a preset's lines, by key."""
     text = file.read_text()
     comments = [line.partition(" # ")[2].strip() for line in text.splitlines()]
     found = _lines(yaml.compose(text), "")
@@ -79,10 +78,10 @@ def read_reasons(file: Path) -> dict[str, str]:
 
 
 def read_overrides(words: list[str]) -> Tree:
-    """Return `a.b=1` as nested values, read as in a preset.
+    """Parse `a.b=1` overrides into nested values, as in a preset.
 
     Raises:
-        ValueError: when one is something else.
+        ValueError: one is not an override.
     """
     plain = [word.lstrip("+") for word in words]
     for word in plain:
@@ -96,45 +95,47 @@ def read_overrides(words: list[str]) -> Tree:
         raise ValueError(message) from None
 
 
-def compose_run(asked: Mapping[str, Any]) -> ComposedConfig:
-    """Compose veRL's configuration with what is asked for and check all of it."""
+def compose_run(requested: Mapping[str, Any]) -> ComposedConfig:
+    """Compose veRL's configuration with the requested values and check it."""
     base = known_tree()
-    unknown = list(find_unknown(base, asked))
-    findings = [*unknown, *find_dead(asked)]
+    unknown = list(find_unknown(base, requested))
+    findings = [*unknown, *find_ignored(requested)]
     wrong = {finding.key for finding in unknown}
-    known = {key: value for key, value in asked.items() if key not in wrong}
-    overrides = [say(key, value, is_new=not _stands_in(base, key)) for key, value in known.items()]
+    known = {key: value for key, value in requested.items() if key not in wrong}
+    overrides = [
+        format_override(key, value, is_new=not _contains(base, key)) for key, value in known.items()
+    ]
     try:
         config = _compose(overrides)
         tree = _plain(config, resolve=True)
     except Exception as error:  # noqa: BLE001 - Hydra's and OmegaConf's share no class
         findings.append(ConfigFinding("", f"the configuration cannot be composed: {error}"))
         return ComposedConfig({}, tuple(overrides), tuple(findings))
-    said = {key: at(tree, key) for key in known}
-    misfits = list(find_misfits(base, said))
+    resolved = {key: at(tree, key) for key in known}
+    misfits = list(find_misfits(base, resolved))
     findings += misfits
     findings += _read_settings(tree)
-    if not misfits:  # otherwise veRL would only say the same in other words
+    if not misfits:  # otherwise veRL would repeat the same finding
         findings += _validate(config)
     return ComposedConfig(tree, tuple(overrides), tuple(findings))
 
 
 @cache
 def known_tree() -> Tree:
-    """Return veRL's own configuration, before anything is asked for."""
+    """Return veRL's own configuration, without overrides."""
     return _plain(_compose([]), resolve=False)
 
 
-def say(key: str, value: object, *, is_new: bool) -> str:
-    """Return one override as Hydra's command line reads it."""
-    return f"{'+' if is_new else ''}{key}={_say_value(value)}"
+def format_override(key: str, value: object, *, is_new: bool) -> str:
+    """Format an override for Hydra's command line."""
+    return f"{'+' if is_new else ''}{key}={_format_value(value)}"
 
 
 def count_tokens(model: str, trust: bool, options: Tree) -> Callable[[list[Tree]], int]:  # noqa: FBT001
-    """Return what counts the tokens of chat messages as the model gets them.
+    """Return a function that counts the tokens of chat messages for the model.
 
     Raises:
-        ValueError: when the model's tokenizer cannot be loaded.
+        ValueError: the model's tokenizer cannot be loaded.
     """
     try:
         folder = Path(model).expanduser()
@@ -172,19 +173,19 @@ def _lines(node: Any, key: str) -> dict[str, int]:  # noqa: ANN401 - PyYAML's
     return found
 
 
-def _stands_in(base: Tree, key: str) -> bool:
+def _contains(base: Tree, key: str) -> bool:
     missing = object()
     return at(base, key, missing) is not missing
 
 
-def _say_value(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, dict):
-        inside = (f"{_say_value(str(name))}:{_say_value(one)}" for name, one in value.items())
+        inside = (f"{_format_value(str(name))}:{_format_value(one)}" for name, one in value.items())
         return f"{{{','.join(inside)}}}"
     if isinstance(value, (list, tuple)):
-        return f"[{','.join(_say_value(one) for one in value)}]"
+        return f"[{','.join(_format_value(one) for one in value)}]"
     if isinstance(value, str) and (_PLAIN.fullmatch(value) is None or value in _WORDS):
-        doubled = re.sub(r'(\\+)("|$)', r"\1\1\2", value)  # only these would escape something
+        doubled = re.sub(r'(\\+)("|$)', r"\1\1\2", value)  # Hydra treats only these as escapes
         return '"' + doubled.replace('"', '\\"') + '"'
     if isinstance(value, str):
         return value
@@ -198,13 +199,13 @@ def _read_settings(tree: Tree) -> Iterator[ConfigFinding]:
         for text in str(error).split("; "):
             yield ConfigFinding("", text)
     for copy in (f"data.{NODE}", f"trainer.v1.sampler.sampler_kwargs.{NODE}"):
-        said = at(tree, copy)
-        if said is not None and said != tree.get(NODE):
+        resolved = at(tree, copy)
+        if resolved is not None and resolved != tree.get(NODE):
             yield ConfigFinding(copy, f"write ${{{NODE}}}: it must say the same as {NODE}")
 
 
 def _validate(config: Any) -> Iterator[ConfigFinding]:  # noqa: ANN401 - OmegaConf's
-    """Yield what veRL itself objects to, its dataclasses one by one and then its whole check."""
+    """Run veRL's own checks: some dataclasses one by one, then the whole configuration."""
 
     def check() -> None:
         critic, reference = need_critic(config), need_reference_policy(config)
@@ -222,11 +223,11 @@ def _validate(config: Any) -> Iterator[ConfigFinding]:  # noqa: ANN401 - OmegaCo
 
 
 def _try(check: Callable[[], object]) -> str:
-    """Return what a check of veRL's objects to; what it prints is its own affair."""
+    """Return the error of a check, without what veRL prints."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         try:
             check()
-        except Exception as error:  # noqa: BLE001 - veRL asserts, and raises what it likes
+        except Exception as error:  # noqa: BLE001 - veRL raises assertions and other errors
             return str(error) or type(error).__name__
     return ""

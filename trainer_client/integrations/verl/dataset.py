@@ -1,11 +1,12 @@
-"""veRL's data set of a run: rows that say which task, and get their prompt when they are used.
+"""A data set for veRL: rows name their task and get their prompt when they are used.
 
-    data.custom_cls.path=pkg://trainer_client.verl.dataset data.custom_cls.name=TaskDataset
+    data.custom_cls.path=pkg://trainer_client.integrations.verl.dataset
+    data.custom_cls.name=TaskDataset
     data.train_files=train data.val_files=validation data.dataloader_num_workers=0
     +data.reward_server='${reward_server}'
 
-No file is read. Rows go round the tasks; those of training get prompts of which some improve on
-what the run did in the step before, those of validation are all from scratch.
+It reads no file. Rows alternate between the tasks. Some prompts of training rows improve on
+solutions of the previous step; validation rows have only from-scratch prompts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from trainer_client.settings import NODE, RunSettings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trainer_client.prompting import Messages, Prompt
+    from trainer_client.prompting import Messages, TrainerPrompt
 
 TRAINING, VALIDATION = "train", "validation"
 _MODES = ("sync", "colocate_async")
@@ -35,7 +36,7 @@ _MOST_AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class VerlChatTokens:
-    """Counts a prompt as the rollout will tokenise it."""
+    """Counts tokens as the rollout's chat template does."""
 
     builder: Any
 
@@ -47,15 +48,15 @@ class VerlChatTokens:
 class TaskDataset(Dataset):
     """The rows of a run.
 
-    The run's step is what veRL says it is: prompts for step s improve on the latest step before s,
-    also when they replace others late in s, and also in a run that was resumed at s over a store
-    that has seen later steps. Rows drawn, counted, would be ahead of it by warm-up and refills.
+    The step comes from veRL: prompts for step s improve on the latest step before s. That also
+    holds for replacements late in step s, and for a run that resumes at s with later steps in the
+    store. A count of the rows would be ahead of the step because of warm-up and refills.
     """
 
     def __init__(
         self,
         data_files: object,
-        tokenizer: Any,  # noqa: ANN401 - veRL is untyped where this is checked
+        tokenizer: Any,  # noqa: ANN401 - veRL is not installed where mypy runs
         config: Any,  # noqa: ANN401
         processor: Any = None,  # noqa: ANN401
         max_samples: int = -1,
@@ -87,69 +88,71 @@ class TaskDataset(Dataset):
         return row
 
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
-        """Return many rows, with one request for each of their tasks."""
+        """Return many rows, with one request for each task."""
         if not all(0 <= index < self._rows for index in indices):
             raise IndexError(indices)
         prompts = self._draw(indices) if self._is_training else self._from_scratch(indices)
         return [
-            make_row(index, self._task_of(index), prompts[place], is_training=self._is_training)
-            for place, index in enumerate(indices)
+            make_row(index, self._task_of(index), prompts[position], is_training=self._is_training)
+            for position, index in enumerate(indices)
         ]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a resumed run needs to draw as this one would have."""
-        return {"rows_drawn": self._rows_drawn, "ratio": self._prompts.yardstick.ratio}
+        """Return the state that a resumed run needs to get the same prompts."""
+        return {"rows_drawn": self._rows_drawn, "ratio": self._prompts.budget_ratio.ratio}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where another data set stood."""
+        """Restore the state of another data set."""
         self._rows_drawn = state["rows_drawn"]
-        self._prompts.yardstick.ratio = state["ratio"]
+        self._prompts.budget_ratio.ratio = state["ratio"]
 
     @classmethod
     async def process_multi_modal_info(
         cls, messages: Messages, **_: object
     ) -> tuple[None, None, None]:
-        """Tell the rollout of a model that can see that there is nothing to see."""
+        """Return no images, for rollouts of multimodal models."""
         del messages
         return None, None, None
 
     @property
     def fallbacks(self) -> int:
-        """Return how many prompts are from scratch because nothing else could be had."""
+        """The number of prompts that fell back to the from-scratch prompt."""
         return self._prompts.fallbacks
 
     def _task_of(self, index: int) -> str:
         return self._tasks[index % len(self._tasks)]
 
-    def _from_scratch(self, indices: Sequence[int]) -> list[Prompt]:
+    def _from_scratch(self, indices: Sequence[int]) -> list[TrainerPrompt]:
         return [self._prompts.scratch(self._task_of(index)) for index in indices]
 
-    def _draw(self, indices: Sequence[int]) -> list[Prompt]:
-        drawn: dict[int, Prompt] = {}
-        step = _present_step()
-        for task_id, places in self._shares(indices):
-            wish = PromptRequest(task_id, len(places), self._next_seed(len(places)), step)
-            drawn.update(zip(places, self._prompts.draw(wish), strict=True))
-        return [drawn[place] for place in range(len(indices))]
+    def _draw(self, indices: Sequence[int]) -> list[TrainerPrompt]:
+        drawn: dict[int, TrainerPrompt] = {}
+        step = _current_step()
+        for task_id, positions in self._requests(indices):
+            request = PromptRequest(task_id, len(positions), self._next_seed(len(positions)), step)
+            drawn.update(zip(positions, self._prompts.draw(request), strict=True))
+        return [drawn[position] for position in range(len(indices))]
 
-    def _shares(self, indices: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
-        """Yield the places of each task, as many as may be asked for at once."""
-        places: defaultdict[str, list[int]] = defaultdict(list)
-        for place, index in enumerate(indices):
-            places[self._task_of(index)].append(place)
-        for task_id, all_of_it in places.items():
-            for first in range(0, len(all_of_it), _MOST_AT_ONCE):
-                yield task_id, all_of_it[first : first + _MOST_AT_ONCE]
+    def _requests(self, indices: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
+        """Yield the positions of each task's rows, split at the limit of a request."""
+        positions: defaultdict[str, list[int]] = defaultdict(list)
+        for position, index in enumerate(indices):
+            positions[self._task_of(index)].append(position)
+        for task_id, of_task in positions.items():
+            for first in range(0, len(of_task), _MOST_AT_ONCE):
+                yield task_id, of_task[first : first + _MOST_AT_ONCE]
 
     def _next_seed(self, count: int) -> int:
-        """Return a seed that leaves the next few for prompts that are asked for again."""
+        """Return a seed; the next few are reserved for repeated requests."""
         seed = (self._seed << 32) | (self._rows_drawn % (1 << 30)) << 2
         self._rows_drawn += count
         return seed
 
 
-def make_row(index: int, task_id: str, prompt: Prompt, *, is_training: bool) -> dict[str, Any]:
-    """Return a row as veRL wants it; `extra_info` goes to the reward manager as it is."""
+def make_row(
+    index: int, task_id: str, prompt: TrainerPrompt, *, is_training: bool
+) -> dict[str, Any]:
+    """Return a row for veRL, which passes `extra_info` to the reward manager."""
     parent_id = None if prompt.parent_id is None else str(prompt.parent_id)
     return {
         "raw_prompt": prompt.chat(),
@@ -169,8 +172,8 @@ def make_row(index: int, task_id: str, prompt: Prompt, *, is_training: bool) -> 
     }
 
 
-def _present_step() -> int | None:
-    """Return the step of the trainer in this process; it says so for its own caches."""
+def _current_step() -> int | None:
+    """Return the step of this process's trainer, which veRL keeps for its own caches."""
     step = int(getattr(SkipManager, "step", 0))
     return step if step > 0 else None
 
@@ -209,7 +212,7 @@ def _refuse_workers(config: Any) -> None:  # noqa: ANN401
 
 
 def _check_plugin(config: Any) -> None:  # noqa: ANN401
-    """See to it that the trainer of this process weighs durations.
+    """Check that the trainer of this process weights gradients by durations.
 
     Raises:
         RuntimeError: it does not.

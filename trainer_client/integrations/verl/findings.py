@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, and what is only worth knowing."""
+"""Findings about a configuration, and access to its nested keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ConfigFinding:
-    """One sentence about one key: an error keeps the run from starting, a hint does not."""
+    """A sentence about a key. An error prevents the start of the run, a hint does not."""
 
     key: str
     text: str
@@ -21,7 +21,7 @@ class ConfigFinding:
 
 
 def at(tree: Tree, key: str, default: object = None) -> Any:  # noqa: ANN401 - it may be anything
-    """Return what stands at `a.b.c` of nested dictionaries."""
+    """Return the value at `a.b.c` in nested dictionaries."""
     node: Any = tree
     for part in key.split("."):
         if not isinstance(node, dict) or part not in node:
@@ -31,7 +31,7 @@ def at(tree: Tree, key: str, default: object = None) -> Any:  # noqa: ANN401 - i
 
 
 def flatten(tree: Tree, below: str = "") -> dict[str, Any]:
-    """Return nested dictionaries as one, by dotted keys; an empty one is a value."""
+    """Flatten nested dictionaries to dotted keys. An empty dictionary is a value."""
     found: dict[str, Any] = {}
     for name, value in tree.items():
         key = f"{below}.{name}" if below else str(name)

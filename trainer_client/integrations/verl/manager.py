@@ -1,24 +1,22 @@
-"""veRL's reward manager: every sample is scored by the reward server, under a key of its own.
+"""A reward manager for veRL: scores every sample under its own idempotency key.
 
     reward.reward_manager.source=importlib
     reward.reward_manager.name=RewardServerManager
-    reward.reward_manager.module.path=pkg://trainer_client.verl.manager
+    reward.reward_manager.module.path=pkg://trainer_client.integrations.verl.manager
 
-veRL calls `run_single` for each sample as soon as it is generated, in a few Ray actors that are
-asynchronous: hundreds of samples wait in each without a thread. veRL itself has no deadline here;
-the client's is `reward_server.deadline_seconds`. What has no reward is raised, and veRL drops the
-sample (and, unless it is told to train on less, hands out another prompt).
+veRL calls `run_single` for each sample right after generation, in a few asynchronous Ray actors:
+hundreds of samples wait in each without a thread. veRL has no deadline here, so the client applies
+`reward_server.deadline_seconds`. Without a reward `run_single` raises, and veRL drops the sample.
+Depending on its settings it then uses another prompt.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
 from trainer_client.integrations.verl.registration import check_registered
-from trainer_client.integrations.verl.scoring import VerlSample, score
-from trainer_client.measures import measure, parent_of
 from trainer_client.settings import NODE, RunSettings
 
 if TYPE_CHECKING:
@@ -28,9 +26,11 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
     from verl import DataProto
 
+    from trainer_client.measures import ScoredSample
+
 
 class RewardServerManager(RewardManagerBase):
-    """Scores what the policy wrote."""
+    """Scores completions."""
 
     def __init__(
         self,
@@ -43,30 +43,31 @@ class RewardServerManager(RewardManagerBase):
         self._settings = RunSettings.read(config.get(NODE))
         if self._settings.durations.enabled:
             check_registered(config.trainer.v1.trainer_mode)
-        self._client = self._settings.async_client()
+        self._run = self._settings.run()
 
-    async def run_single(self, data: DataProto) -> dict[str, object]:
-        """Score one sample; of several sequences of a session the last is its answer.
+    async def run_single(self, data: DataProto) -> dict[str, Any]:
+        """Score one sample. The last sequence of a session is its completion.
 
         Raises:
             RewardServerError: there is no reward.
         """
-        sample = self._read(data[-1:][0])
-        answer = await score(self._client, self._settings, sample)
-        info = measure(answer, is_improvement=sample.parent_id is not None)
-        return {"reward_score": answer.reward, "reward_extra_info": info}
+        scored = await self._score(data[-1:][0])
+        return {"reward_score": scored.answer.reward, "reward_extra_info": scored.measures()}
 
-    def _read(self, item: DataProto) -> VerlSample:
+    async def _score(self, item: DataProto) -> ScoredSample:
+        """Score a sample under its prompt's uid and the number of its rollout."""
         fields = item.non_tensor_batch
         extra = fields.get("extra_info") or {}
         responses = item.batch["responses"]
         length = int(item.batch["attention_mask"][-responses.shape[-1] :].sum())
-        return VerlSample(
-            task_id=str(fields["data_source"]),
-            completion=self.tokenizer.decode(responses[:length], skip_special_tokens=True),
-            uid=str(fields["uid"]),
-            session=int(fields["session_id"]),
+        row = {
+            "task_id": str(fields["data_source"]),
+            "parent_id": extra.get("parent_id"),
+            "is_validation": extra.get("is_validation", False),
+        }
+        return await self._run.score(
+            row,
+            self.tokenizer.decode(responses[:length], skip_special_tokens=True),
             step=int(fields["global_steps"]),
-            is_validation=bool(extra.get("is_validation", False)),
-            parent_id=parent_of(extra),
+            name=f"{fields['uid']}/{int(fields['session_id'])}",
         )

@@ -1,11 +1,11 @@
-"""A policy that a CPU can train: a tiny Qwen2 whose words are whole answers.
+"""A policy that a CPU can train: a tiny Qwen2 whose tokens are whole answers.
 
     python -m trainer_client.integrations.verl.phrases FOLDER
 
 writes `FOLDER/policy`, `FOLDER/critic` and `FOLDER/tokenizer`. Each token of the policy is an
-answer from a phrase book (a plan and a program), so that a random model already writes programs
-that run, crash, are slow or are good, and a few steps of PPO on real rewards teach it which. It
-reads prompts as rows of unknown words: it has something to learn, but nothing to understand.
+answer from a phrase book: a plan and a program. So a random model already writes programs that
+run, crash, are slow or are good, and a few steps of PPO on real rewards teach it the difference.
+Prompts are sequences of unknown tokens to it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def make(folder: Path, answers: Sequence[str] = BOOK, seed: int = 0) -> None:
     Qwen2ForCausalLM(config).save_pretrained(folder / "policy")
     config.num_labels = 1
     Qwen2ForTokenClassification(config).save_pretrained(folder / "critic")
-    # Beside a Qwen2, transformers would take it for Qwen2's own.
+    # In the folder of a Qwen2, transformers would take it for Qwen2's own tokenizer.
     tokenizer.save_pretrained(folder / "tokenizer")
 
 

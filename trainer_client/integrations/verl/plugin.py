@@ -1,11 +1,12 @@
-"""Duration-aware gradients in veRL: its trainers `sync` and `colocate_async`, extended.
+"""Duration-weighted gradients in veRL: extends its trainers `sync` and `colocate_async`.
 
     VERL_USE_EXTERNAL_MODULES=trainer_client.integrations.verl.plugin
 
-makes veRL import this in each of its processes, and from then on both modes are ours. After the
-estimator has computed and normalised its advantages (GAE, GRPO or another), those of a sample
-are multiplied by Δt / mean Δt; `returns`, which the critic learns, stay as they are. Without the
-node `reward_server` in the configuration, or with `durations.enabled: false`, nothing is touched.
+makes veRL import this module in each of its processes, which registers both modes. After the
+estimator (GAE, GRPO or another) has computed and normalised its advantages, the trainer multiplies
+those of each sample by Δt / mean Δt. `returns`, which the critic learns, are unchanged. Without
+the node `reward_server` in the configuration, or with `durations.enabled: false`, the trainers
+behave as veRL's.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
     from transfer_queue import KVBatchMeta
     from verl.trainer.ppo.v1.trainer_base import PPOTrainer as _Trainer
 else:
-    _Trainer = object  # a mixin: which trainer it extends is said below
+    _Trainer = object  # a mixin for the trainers below
 
 _PROBE_SECONDS = 30.0
-_ASK_SECONDS = 5.0
+_REQUEST_SECONDS = 5.0
 LOGGED = (
     "valid",
     "medal",
@@ -52,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 class DurationAware(_Trainer):
-    """What is added to a trainer of veRL's."""
+    """Extends a trainer of veRL by duration weights."""
 
     weighs_durations = True
 
@@ -86,16 +87,16 @@ class DurationAware(_Trainer):
         return _put_advantages(batch, rows["advantages"], weights)
 
     def _add_prompts_to_generate(self, num_prompts: int) -> int:
-        """Replace samples that were lost, unless they all will be."""
+        """Replace lost samples, unless the server refuses all of them."""
         self._stop_if_refused()
         added: int = super()._add_prompts_to_generate(num_prompts)
         return added
 
     def _stop_if_refused(self) -> None:
-        """End the run when the server refuses us: it would wait for samples for ever.
+        """End the run if the server refuses it. Otherwise veRL would wait for samples for ever.
 
         Raises:
-            RequestRefusedError: a key that is no longer accepted, or a task that is gone.
+            RequestRefusedError: the key or a task is no longer accepted.
         """
         if self._run is None or time.monotonic() - self._probed_at < _PROBE_SECONDS:
             return
@@ -103,7 +104,7 @@ class DurationAware(_Trainer):
         with self._run.client() as client:
             for task_id in self._run.tasks:
                 try:
-                    client.prompts(task_id, deadline_seconds=_ASK_SECONDS, improve_fraction=0.0)
+                    client.prompts(task_id, deadline_seconds=_REQUEST_SECONDS, improve_fraction=0.0)
                 except RequestRefusedError:
                     raise
                 except RewardServerError as error:
@@ -112,11 +113,11 @@ class DurationAware(_Trainer):
 
 
 class DurationAwareSync(DurationAware, PPOTrainerSync):
-    """The trainer that waits for all samples of a batch."""
+    """The mode that waits for all samples of a batch."""
 
 
 class DurationAwareColocateAsync(DurationAware, PPOTrainerColocateAsync):
-    """The trainer that goes on when B of m·B samples are done."""
+    """The mode that continues when B of m·B samples are done."""
 
 
 TRAINER_REGISTRY["sync"] = DurationAwareSync
@@ -131,20 +132,20 @@ def _summary(run: RunSettings) -> str:
 
 
 def _plain(column: Iterable[Any]) -> list[Any]:
-    """Return what is no tensor as plain values, whichever of its wrappings it comes in."""
+    """Unwrap the values of a non-tensor column."""
     return [getattr(value, "data", value) for value in column]
 
 
 def _reward_info(extra_fields: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return what the reward manager measured."""
+    """Return the measures of the reward manager."""
     return (extra_fields or {}).get("reward_extra_info") or {}
 
 
 def _duration(info: Mapping[str, Any], clock: str) -> float:
-    """Return how long a sample's program took.
+    """Return the duration of a sample's program.
 
     Raises:
-        RuntimeError: when another manager than ours scored it, so that this is not known.
+        RuntimeError: another reward manager scored it, which measures no duration.
     """
     if DURATIONS[clock] not in info:
         message = (
@@ -156,7 +157,7 @@ def _duration(info: Mapping[str, Any], clock: str) -> float:
 
 
 def _means(infos: Sequence[Mapping[str, Any]], is_real: np.ndarray) -> dict[str, float]:
-    """Return the means of what was measured of the real samples."""
+    """Return the means of the measures of the real samples."""
     kept = [info for info, counts in zip(infos, is_real, strict=True) if counts]
     columns = {name: [float(one[name]) for one in kept if name in one] for name in LOGGED}
     return {f"{NODE}/{name}/mean": float(np.mean(v)) for name, v in columns.items() if v}

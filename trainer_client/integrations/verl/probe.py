@@ -1,4 +1,4 @@
-"""Reports what a trainer process finds in its environment, as one line of JSON.
+"""Reports the environment of a trainer process as one line of JSON.
 
 Run as `python -m trainer_client.integrations.verl.probe MODE` with the environment of a run:
 importing veRL loads what `VERL_USE_EXTERNAL_MODULES` names, and veRL hides errors raised there.
@@ -19,7 +19,7 @@ _WANTED = ("transfer_queue", "vllm", "flash_attn")
 
 
 def probe(mode: str) -> dict[str, object]:
-    """Return what is there, and what is wrong with the plug-in for this mode ("" if nothing)."""
+    """Return versions and GPUs, and the plug-in's error for this mode ("" if it is active)."""
     return {
         "verl": verl.__version__,
         "torch": torch.__version__,

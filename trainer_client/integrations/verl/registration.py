@@ -1,7 +1,7 @@
-"""Whether veRL's trainers in this process weigh by durations.
+"""Checks whether veRL's trainers in this process weight gradients by durations.
 
-Apart from the plug-in, because importing that would register it: too late for a trainer that has
-been chosen, and in a process that has none.
+This module does not import the plug-in, because that would register it: too late for a trainer
+that veRL has already chosen, and in processes without a trainer.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ PLUGIN = "trainer_client.integrations.verl.plugin"
 
 
 def check_registered(trainer_mode: str) -> None:
-    """See to it that the trainer of this mode weighs by durations.
+    """Check that the trainer of this mode weights gradients by durations.
 
     Raises:
-        RuntimeError: when it would train without.
+        RuntimeError: it does not.
     """
     trainer = trainer_base.TRAINER_REGISTRY.get(trainer_mode)
     if not getattr(trainer, "weighs_durations", False):

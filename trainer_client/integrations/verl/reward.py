@@ -1,18 +1,16 @@
-"""veRL's reward function, for trainers of veRL's that take no reward manager.
+"""A reward function for trainers of veRL without a reward manager.
 
-    reward.custom_reward_function.path=pkg://trainer_client.verl.reward
+    reward.custom_reward_function.path=pkg://trainer_client.integrations.verl.reward
     +reward.custom_reward_function.reward_kwargs.reward_server='${reward_server}'
 
-A function is not told the prompt's uid, the rollout or the step (`manager.py` is), so its samples
-have no step, and a call that is repeated is another job. All else is the same: one client for
-each process, one deadline, the same keys for every sample, and no number without a reward.
+veRL does not pass the prompt's uid, the rollout or the step to a function, unlike to a manager. So
+samples have no step, and a repeated call is a new job. Everything else is as in `manager.py`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainer_client.measures import measure, parent_of
 from trainer_client.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -28,24 +26,12 @@ async def compute_score(
     reward_server: Mapping[str, object],
     **_rest: object,
 ) -> dict[str, float | str]:
-    """Have what the policy wrote for the task `data_source` scored.
+    """Score a completion for the task `data_source`.
 
     Raises:
         RewardServerError: there is no reward; veRL drops the sample.
-        ValueError: `reward_server` does not say where the server is.
+        ValueError: `reward_server` is not valid.
     """
-    settings = RunSettings.read(reward_server)
-    parent_id = parent_of(extra_info or {})
-    answer = (
-        await settings.run()
-        .shared_async_client()
-        .score(
-            data_source,
-            completion=solution_str,
-            run_id=settings.run_id,
-            parent_id=parent_id,
-            prompt_kind="scratch" if parent_id is None else "improve",
-            wall_seconds=settings.wall_seconds,
-        )
-    )
-    return measure(answer, is_improvement=parent_id is not None)
+    row = {"task_id": data_source, "parent_id": (extra_info or {}).get("parent_id")}
+    scored = await RunSettings.read(reward_server).run().score(row, solution_str)
+    return scored.measures()

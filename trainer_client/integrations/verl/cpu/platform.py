@@ -129,7 +129,7 @@ class CpuPlatform(PlatformBase):
         """Profile nothing."""
 
     def ray_resource_name(self) -> str:
-        """Ray's word in veRL's placement groups; launch tells Ray of one such device."""
+        """Ray's resource name in veRL's placement groups; the launcher declares one such device."""
         return "GPU"
 
     def ray_noset_envvars(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whatever an endpoint does, a sample is drawn, lost, or the evaluation ends."""
+"""Whatever an endpoint does, a sample is generated, lost, or the evaluation ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.lm_endpoints import (
     sends,
     stalls,
 )
-from trainer_client.evaluate import endpoint
+from trainer_client.evaluate import endpoint as endpoint_module
 from trainer_client.evaluate.endpoint import (
     EndpointRefusedError,
     ModelEndpoint,
@@ -34,8 +34,8 @@ MESSAGES = [{"role": "user", "content": "Write a program."}]
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "_FIRST_PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr(endpoint, "_LONGEST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(endpoint_module, "_FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(endpoint_module, "_LONGEST_PAUSE_SECONDS", 0.01)
 
 
 def connect(
@@ -48,9 +48,9 @@ def connect(
 async def test_a_sample_is_asked_for_as_planned(endpoint: ScriptedEndpoint) -> None:
     endpoint.behave = says("text \ud800", finish="length")
     async with connect(endpoint) as model:
-        drawn = await model.draw(MESSAGES, 17)
-    assert (drawn.completion, drawn.finish_reason) == ("text \ud800", "length")
-    assert (drawn.prompt_tokens, drawn.completion_tokens) == (None, None)
+        generated = await model.generate(MESSAGES, 17)
+    assert (generated.completion, generated.finish_reason) == ("text \ud800", "length")
+    assert (generated.prompt_tokens, generated.completion_tokens) == (None, None)
     assert endpoint.asked == [
         {
             "model": "m",
@@ -81,20 +81,18 @@ async def test_a_sample_is_asked_for_as_planned(endpoint: ScriptedEndpoint) -> N
         breaks_off,
     ],
 )
-async def test_what_may_do_better_is_asked_again(
-    endpoint: ScriptedEndpoint, fault: Behaviour
-) -> None:
+async def test_a_passing_error_is_retried(endpoint: ScriptedEndpoint, fault: Behaviour) -> None:
     endpoint.script = [fault, fault]
     endpoint.behave = says("at last")
     async with connect(endpoint) as model:
-        assert (await model.draw(MESSAGES, 1)).completion == "at last"
+        assert (await model.generate(MESSAGES, 1)).completion == "at last"
     assert len(endpoint.asked) == 3
 
 
-async def test_a_model_that_says_nothing_has_said_so(endpoint: ScriptedEndpoint) -> None:
+async def test_a_missing_text_is_an_empty_completion(endpoint: ScriptedEndpoint) -> None:
     endpoint.behave = says(None, finish="length")
     async with connect(endpoint) as model:
-        assert (await model.draw(MESSAGES, 1)).completion == ""
+        assert (await model.generate(MESSAGES, 1)).completion == ""
 
 
 @pytest.mark.parametrize(
@@ -107,34 +105,36 @@ async def test_a_model_that_says_nothing_has_said_so(endpoint: ScriptedEndpoint)
         (fails(502), 60, "status 502"),
     ],
 )
-async def test_what_does_no_better_is_a_lost_sample(
+async def test_a_lasting_error_loses_the_sample(
     endpoint: ScriptedEndpoint, fault: Behaviour, seconds: float, said: str
 ) -> None:
     endpoint.behave = fault
     async with connect(endpoint, seconds=seconds) as model:
         with pytest.raises(NotGeneratedError, match=said):
-            await model.draw(MESSAGES, 1)
+            await model.generate(MESSAGES, 1)
         endpoint.behave = says("well")
-        assert (await model.draw(MESSAGES, 1)).completion == "well"
-    assert len(endpoint.asked) <= endpoint._ATTEMPTS + 1
+        assert (await model.generate(MESSAGES, 1)).completion == "well"
+    assert len(endpoint.asked) <= endpoint_module._ATTEMPTS + 1
 
 
 async def test_a_flood_is_cut_off(
     endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint, "_MOST_BYTES", 1 << 16)
+    monkeypatch.setattr(endpoint_module, "_MOST_BYTES", 1 << 16)
     endpoint.behave = sends(respond(completion("x" * (1 << 17))))
     async with connect(endpoint) as model:
         with pytest.raises(NotGeneratedError, match="more than 65536 bytes"):
-            await model.draw(MESSAGES, 1)
+            await model.generate(MESSAGES, 1)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-async def test_what_no_sample_would_pass_ends_it(endpoint: ScriptedEndpoint, status: int) -> None:
+async def test_an_error_of_all_samples_ends_the_evaluation(
+    endpoint: ScriptedEndpoint, status: int
+) -> None:
     endpoint.behave = sends(respond(b"no a-key", status))
     async with connect(endpoint) as model:
         with pytest.raises(EndpointRefusedError, match=rf"status {status}: no \*\*\*"):
-            await model.draw(MESSAGES, 1)
+            await model.generate(MESSAGES, 1)
     assert len(endpoint.asked) == 1
 
 
@@ -143,12 +143,12 @@ async def test_an_endpoint_that_is_gone_is_given_up(endpoint: ScriptedEndpoint) 
         endpoint.go()
         for _ in range(15):
             with pytest.raises(NotGeneratedError, match="does not answer"):
-                await model.draw(MESSAGES, 1)
+                await model.generate(MESSAGES, 1)
         with pytest.raises(EndpointRefusedError, match="16 samples in a row"):
-            await model.draw(MESSAGES, 1)
+            await model.generate(MESSAGES, 1)
 
 
-async def test_no_more_are_asked_for_at_once_than_wanted(endpoint: ScriptedEndpoint) -> None:
+async def test_concurrency_is_limited(endpoint: ScriptedEndpoint) -> None:
     answer = says("x")
 
     async def takes_a_while(body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
@@ -157,6 +157,6 @@ async def test_no_more_are_asked_for_at_once_than_wanted(endpoint: ScriptedEndpo
 
     endpoint.behave = takes_a_while
     async with connect(endpoint, concurrency=3) as model:
-        await asyncio.gather(*(model.draw(MESSAGES, seed) for seed in range(20)))
+        await asyncio.gather(*(model.generate(MESSAGES, seed) for seed in range(20)))
     assert len(endpoint.asked) == 20
     assert endpoint.most_at_once <= 3

@@ -36,14 +36,14 @@ async def test_every_sample_has_the_same_keys(server: RunningServer) -> None:
     assert [one["valid"] for one in found] == [1, 0, 0, 1]
     assert all(isinstance(one["score"], float) for one in found)
     assert found[1]["score"] == -10
-    assert found[0]["duration_seconds"] > 0
+    assert float(found[0]["duration_seconds"]) > 0
 
 
 async def test_the_parent_of_a_sample_is_kept(server: RunningServer) -> None:
     settings = node(server.url)
     parent = await compute_score(TASK, PROGRAM, reward_server=settings)
-    told = {"parent_id": parent["solution_id"], "prompt_kind": "improve"}
-    child = await compute_score(TASK, PROGRAM, extra_info=told, reward_server=settings)
+    extra_info = {"parent_id": parent["solution_id"], "prompt_kind": "improve"}
+    child = await compute_score(TASK, PROGRAM, extra_info=extra_info, reward_server=settings)
     assert (parent["improvement"], child["improvement"]) == (0, 1)
     async with AsyncRewardClient(server.url) as client:
         stored = await client.get(f"/v1/solutions/{child['solution_id']}")

@@ -11,7 +11,6 @@ import pytest
 
 from tests.support.relays import Liar, TcpRelay, reply
 from trainer_client import RewardServerError
-from trainer_client.client.backoff import Backoff
 from trainer_client.prompting import PromptRequest, PromptSource
 from trainer_client.settings import RunSettings
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import RunningServer
     from tests.support.relays import Heard
-    from trainer_client.prompting import Messages, Prompt
+    from trainer_client.prompting import Messages, TrainerPrompt
 
 TASK = "spooky-author-identification"
 OTHER = "random-acts-of-pizza"
@@ -91,7 +90,7 @@ def steps(client: httpx.Client, run_id: str) -> dict[int, set[str]]:
     return {step: {score(step, 10 * step + n) for n in range(3)} for step in (1, 2)}
 
 
-def parents(prompts: list[Prompt]) -> set[str]:
+def parents(prompts: list[TrainerPrompt]) -> set[str]:
     return {str(prompt.parent_id) for prompt in prompts if prompt.parent_id is not None}
 
 
@@ -99,14 +98,14 @@ def test_half_of_the_prompts_improve_on_the_step_before(
     server: RunningServer, run_id: str, steps: dict[int, set[str]]
 ) -> None:
     source = begun(settings(server.url, run_id))
-    ratio = source.yardstick.ratio
+    ratio = source.budget_ratio.ratio
     second, third = (source.draw(PromptRequest(TASK, 64, seed=5, step=step)) for step in (2, 3))
     assert (parents(second), parents(third)) == (steps[1], steps[2])
     kinds = [prompt.kind for prompt in second]
     assert 16 < kinds.count("improve") < 48
     assert kinds.count("scratch") + kinds.count("improve") == 64
     assert {p.parent_id for p in second if p.kind == "scratch"} == {None}
-    source.yardstick.ratio = ratio
+    source.budget_ratio.ratio = ratio
     assert source.draw(PromptRequest(TASK, 64, seed=5, step=2)) == second
     assert source.draw(PromptRequest(TASK, 64, seed=9, step=2)) != second
     assert parents(source.draw(PromptRequest(TASK, 8, seed=5, step=1))) == set()
@@ -136,19 +135,19 @@ def test_no_prompt_is_longer_than_it_may_be(
     assert max(count(prompt.chat()) for prompt in drawn) <= most
 
 
-def test_what_is_too_long_is_asked_for_again_and_still_improves(
+def test_an_improve_prompt_that_is_too_long_is_requested_again(
     server: RunningServer, run_id: str, steps: dict[int, set[str]]
 ) -> None:
     with_budget = settings(server.url, run_id, improve_fraction=1)
     source = begun(with_budget, dense_code, 800)
-    loose = source.yardstick.ratio
+    loose = source.budget_ratio.ratio
     drawn = source.draw(PromptRequest(TASK, 32, seed=1, step=3))
     assert parents(drawn) <= steps[2]
     assert sum(prompt.kind == "improve" for prompt in drawn) > 16
-    assert source.yardstick.ratio < loose
+    assert source.budget_ratio.ratio < loose
 
 
-def test_the_prompt_from_scratch_uses_the_room_there_is(server: RunningServer) -> None:
+def test_the_scratch_prompt_uses_the_token_limit(server: RunningServer) -> None:
     for count, most in ((by_words, 700), (by_pages, 60), (by_characters, 2000)):
         source = begun(settings(server.url, "r"), count, most)
         assert 0.85 * most <= count(source.scratch(TASK).chat()) <= most
@@ -192,7 +191,7 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("nonsense", NONSENSE)
-def test_nonsense_is_answered_from_scratch_and_not_asked_for_again_at_once(
+def test_a_malformed_reply_falls_back_and_backs_off(
     nonsense: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def answer(heard: Heard) -> bytes | None:
@@ -207,11 +206,11 @@ def test_nonsense_is_answered_from_scratch_and_not_asked_for_again_at_once(
     assert drawn == [[source.scratch(TASK)]] * 50
     assert source.fallbacks == 50
     assert asked <= 2  # no connection is tried twice in so short a time, but for a lost one
-    said = [one for one in caplog.records if one.name == Backoff.__module__]
+    said = [one for one in caplog.messages if "answers again" in one]
     assert len(said) == 1
 
 
-def test_a_tokenizer_that_breaks_costs_no_more_than_its_prompts(
+def test_a_failing_tokenizer_falls_back_to_scratch_prompts(
     server: RunningServer, run_id: str, steps: dict[int, set[str]]
 ) -> None:
     def breaks(messages: Messages) -> int:
@@ -237,10 +236,10 @@ def test_a_server_that_comes_back_is_asked_again(
     assert lost == [source.scratch(TASK)] * 3
     assert source.draw(PromptRequest(TASK, 1, seed=0, step=3), seconds=1) == [source.scratch(TASK)]
     source._settings, source._client = settings(server.url, run_id, improve_fraction=1), None
-    source._patience._again_at = 0.0
+    source._backoff._again_at = 0.0
     assert parents(source.draw(PromptRequest(TASK, 3, seed=0, step=3))) <= steps[2]
     assert source.fallbacks == 4
-    said = [one.message for one in caplog.records if one.name == Backoff.__module__]
+    said = [one for one in caplog.messages if "answers again" in one]
     assert len(said) == 2
     assert "answers again" in said[1]
 
@@ -261,7 +260,7 @@ def test_a_tokenizer_that_the_server_knows_is_named() -> None:
     assert all(prompt.characters <= 1000 for prompt in [*drawn, source.scratch(TASK)])
 
 
-def test_the_server_is_told_what_the_run_says() -> None:
+def test_the_request_has_the_settings_of_the_run() -> None:
     def answer(heard: Heard) -> bytes:
         return reply({"prompts": [made()] * heard.body["n"]})
 
@@ -284,21 +283,21 @@ def test_the_server_is_told_what_the_run_says() -> None:
     }
 
 
-def test_without_improving_nobody_is_asked(server: RunningServer) -> None:
+def test_without_improve_prompts_no_request_is_made(server: RunningServer) -> None:
     with TcpRelay(server.url) as relay:
         source = begun(settings(relay.url, "r", improve_fraction=0))
     assert source.draw(PromptRequest(TASK, 2, seed=0)) == [source.scratch(TASK)] * 2
     assert source.fallbacks == 0
 
 
-def test_a_source_travels_between_processes(
+def test_a_source_can_be_pickled(
     server: RunningServer, run_id: str, steps: dict[int, set[str]]
 ) -> None:
     del steps
     source = begun(settings(server.url, run_id))
-    wish = PromptRequest(TASK, 8, seed=3, step=3)
-    ratio = source.yardstick.ratio
-    before = source.draw(wish)
-    source.yardstick.ratio = ratio
+    request = PromptRequest(TASK, 8, seed=3, step=3)
+    ratio = source.budget_ratio.ratio
+    before = source.draw(request)
+    source.budget_ratio.ratio = ratio
     other = pickle.loads(pickle.dumps(source))  # noqa: S301
-    assert other.draw(wish) == before
+    assert other.draw(request) == before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,8 +10,7 @@ from tests.support.job_client import KEYS, SLOTS, TASK
 from trainer_client import RewardClient
 from trainer_client.launch.preflight import (
     Check,
-    PreflightReport,
-    check_environment,
+    PlannedRun,
     check_prompts,
     check_run,
     check_server,
@@ -65,7 +63,7 @@ def lines(checks: Iterator[Check]) -> dict[str, Check]:
 def test_a_server_that_is_ready_passes(
     keyed_url: str, patient: RewardClient, tmp_path: Path
 ) -> None:
-    found = lines(check_server(PreflightReport(tree(tmp_path), settings(keyed_url), patient)))
+    found = lines(check_server(PlannedRun(tree(tmp_path), settings(keyed_url), patient)))
     assert {check.state for check in found.values()} == {"ok"}
     assert "database: ok" in found["server"].text
     assert TASK in found["task"].text
@@ -76,75 +74,75 @@ def test_a_deadline_that_the_queue_outlasts_is_a_hint(
     keyed_url: str, patient: RewardClient, tmp_path: Path
 ) -> None:
     short = settings(keyed_url, deadline_seconds=60)
-    found = lines(check_server(PreflightReport(tree(tmp_path), short, patient)))
+    found = lines(check_server(PlannedRun(tree(tmp_path), short, patient)))
     assert found["slots"].state == "hint"
     assert "reward_server.deadline_seconds is 60" in found["slots"].text
 
 
 def test_a_server_that_is_away_is_a_problem(patient: RewardClient, tmp_path: Path) -> None:
-    flight = PreflightReport(tree(tmp_path), settings("http://127.0.0.1:9"), patient)
-    found = list(check_server(flight))
+    planned = PlannedRun(tree(tmp_path), settings("http://127.0.0.1:9"), patient)
+    found = list(check_server(planned))
     assert [check.state for check in found] == ["problem"]
     assert "does not answer" in found[0].text
 
 
 def test_a_wrong_key_is_a_problem_with_its_remedy(keyed_url: str, tmp_path: Path) -> None:
     with RewardClient(keyed_url, "some-other-key-of-nobody", outage_seconds=0) as stranger:
-        found = lines(check_server(PreflightReport(tree(tmp_path), settings(keyed_url), stranger)))
+        found = lines(check_server(PlannedRun(tree(tmp_path), settings(keyed_url), stranger)))
     assert found["key"].state == "problem"
     assert "REWARD_SERVER_API_KEY" in found["key"].text
     assert "task" not in found
 
 
-def test_a_task_that_is_not_prepared_is_a_problem_with_its_remedy(
+def test_an_unprepared_task_is_a_problem_with_a_remedy(
     keyed_url: str, patient: RewardClient, tmp_path: Path
 ) -> None:
     asked = settings(keyed_url, tasks=[TASK, "no-such-task"])
-    found = list(check_server(PreflightReport(tree(tmp_path), asked, patient)))
+    found = list(check_server(PlannedRun(tree(tmp_path), asked, patient)))
     problems = [check.text for check in found if check.state == "problem"]
     assert len(problems) == 1
     assert "reward-server tasks prepare no-such-task" in problems[0]
 
 
 def test_a_run_is_new_then_known(keyed_url: str, patient: RewardClient, tmp_path: Path) -> None:
-    flight = PreflightReport(tree(tmp_path), settings(keyed_url, run_id="a/b"), patient)
-    [new] = check_run(flight)
+    planned = PlannedRun(tree(tmp_path), settings(keyed_url, run_id="a/b"), patient)
+    [new] = check_run(planned)
     assert (new.state, "is new" in new.text) == ("ok", True)
     patient.score(TASK, code="print(1)", run_id="a/b", step=1)
-    [known] = check_run(flight)
+    [known] = check_run(planned)
     assert (known.state, "no checkpoint" in known.text) == ("hint", True)
-    [refused] = check_run(PreflightReport(flight.tree, flight.settings, patient, is_fresh=True))
+    [refused] = check_run(PlannedRun(planned.tree, planned.settings, patient, is_fresh=True))
     assert refused.state == "problem"
     assert "choose --run-id" in refused.text
 
 
-def test_a_checkpoint_is_gone_on_from_unless_the_run_is_to_be_fresh(
+def test_a_run_resumes_from_a_checkpoint_unless_fresh(
     keyed_url: str, patient: RewardClient, tmp_path: Path
 ) -> None:
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("40")
-    [found] = check_run(PreflightReport(tree(tmp_path), settings(keyed_url), patient))
+    [found] = check_run(PlannedRun(tree(tmp_path), settings(keyed_url), patient))
     assert (found.state, "goes on after step 40" in found.text) == ("ok", True)
     fresh = tree(tmp_path, resume_mode="disable")
-    [refused] = check_run(PreflightReport(fresh, settings(keyed_url), patient, is_fresh=True))
+    [refused] = check_run(PlannedRun(fresh, settings(keyed_url), patient, is_fresh=True))
     assert refused.state == "problem"
 
 
 def test_prompts_are_measured_by_the_model_s_tokenizer(
     keyed_url: str, patient: RewardClient, tmp_path: Path
 ) -> None:
-    flight = PreflightReport(tree(tmp_path), settings(keyed_url), patient)
-    [found] = check_prompts(flight, lambda: count)
+    planned = PlannedRun(tree(tmp_path), settings(keyed_url), patient)
+    [found] = check_prompts(planned, lambda: count)
     assert found.state == "ok"
     tokens = int(found.text.partition(": ")[2].partition(" of 1024")[0])
     assert 0 < tokens <= LIMIT
     assert "about 0 characters" not in found.text
 
 
-def test_a_tokenizer_that_makes_more_of_it_gets_a_shorter_prompt(
+def test_a_tokenizer_with_more_tokens_gets_a_shorter_prompt(
     keyed_url: str, patient: RewardClient, tmp_path: Path
 ) -> None:
-    flight = PreflightReport(tree(tmp_path), settings(keyed_url), patient)
-    [found] = check_prompts(flight, lambda: lambda messages: 2 * count(messages))
+    planned = PlannedRun(tree(tmp_path), settings(keyed_url), patient)
+    [found] = check_prompts(planned, lambda: lambda messages: 2 * count(messages))
     assert found.state == "ok"
 
 
@@ -153,8 +151,8 @@ def test_a_prompt_that_fits_in_no_length_is_a_problem(
 ) -> None:
     small = tree(tmp_path)
     small["data"]["max_prompt_length"] = 400
-    flight = PreflightReport(small, settings(keyed_url), patient)
-    [found] = check_prompts(flight, lambda: lambda messages: 8 * count(messages))
+    planned = PlannedRun(small, settings(keyed_url), patient)
+    [found] = check_prompts(planned, lambda: lambda messages: 8 * count(messages))
     assert found.state == "problem"
     assert "more than the 400 of data.max_prompt_length" in found.text
 
@@ -163,69 +161,18 @@ def test_a_tokenizer_the_server_does_not_know_is_a_problem(
     keyed_url: str, patient: RewardClient, tmp_path: Path
 ) -> None:
     asked = settings(keyed_url, prompts={"tokenizer": "nobody-s"})
-    [found] = check_prompts(PreflightReport(tree(tmp_path), asked, patient), lambda: count)
+    [found] = check_prompts(PlannedRun(tree(tmp_path), asked, patient), lambda: count)
     assert found.state == "problem"
     assert "no such tokenizer" in found.text
 
 
-def test_a_model_that_cannot_be_loaded_is_told_with_its_remedy(
+def test_a_tokenizer_that_cannot_be_loaded_is_a_problem(
     keyed_url: str, patient: RewardClient, tmp_path: Path
 ) -> None:
     def load() -> Any:  # noqa: ANN401 - it never returns
         message = "the tokenizer of x/y cannot be loaded"
         raise ValueError(message)
 
-    [found] = check_prompts(PreflightReport(tree(tmp_path), settings(keyed_url), patient), load)
+    [found] = check_prompts(PlannedRun(tree(tmp_path), settings(keyed_url), patient), load)
     assert found.state == "problem"
     assert "x/y cannot be loaded; give --model a folder" in found.text
-
-
-PROBE = """
-import json
-found = {{"verl": "{version}", "torch": "2.11", "gpus": {gpus}, "plugin": "{plugin}",
-         "missing": {missing}}}
-print("noise")
-print(json.dumps(found))
-"""
-
-
-def environment(folder: Path, **found: object) -> dict[str, str]:
-    """Return an environment in which the probe finds what is said here."""
-    package = folder / "trainer_client" / "integrations" / "verl"
-    package.mkdir(parents=True)
-    for place in (package.parents[1], package.parent, package):
-        (place / "__init__.py").touch()
-    said = {"version": "0.9.1", "gpus": 8, "plugin": "", "missing": [], **found}
-    (package / "probe.py").write_text(PROBE.format(**said))
-    return {"PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
-
-
-def test_an_environment_with_all_that_is_wanted_passes(tmp_path: Path) -> None:
-    found = lines(check_environment(tree(tmp_path), environment(tmp_path)))
-    assert {check.state for check in found.values()} == {"ok"}
-    assert set(found) == {"veRL", "plug-in", "GPUs"}
-
-
-def test_what_an_environment_lacks_is_told(tmp_path: Path) -> None:
-    given = environment(
-        tmp_path,
-        version="0.10.0",
-        gpus=1,
-        plugin="sync is veRL's own",
-        missing=["transfer_queue", "vllm", "flash_attn"],
-    )
-    found = list(check_environment(tree(tmp_path), given))
-    states = [(check.name, check.state) for check in found]
-    assert states == [
-        ("veRL", "hint"),
-        ("plug-in", "problem"),
-        ("packages", "problem"),
-        ("GPUs", "problem"),
-        ("packages", "problem"),
-    ]
-
-
-def test_an_environment_without_veRL_is_a_problem(tmp_path: Path) -> None:  # noqa: N802
-    [found] = check_environment(tree(tmp_path), {"PYTHONPATH": ":".join(sys.path)})
-    assert found.state == "problem"
-    assert "No module named" in found.text
