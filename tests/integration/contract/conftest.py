@@ -8,27 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reward_server.sandbox.docker.engine import make_client
-from tests.integration.contract.boxes import MAKERS, SLOTS, docker, started
+from tests.integration.contract.boxes import MAKERS, SLOTS, started
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from reward_server.sandbox.base import Sandbox
     from tests.integration.contract.boxes import Bench
-    from tests.integration.contract.containers import Api
 
 
-# Tests of one kind of sandbox alone are there only where that kind is under test.
-collect_ignore_glob = [
-    pattern
-    for kind, pattern in {
-        "bubblewrap": "test_sandbox_defences.py",
-        "zygote": "test_zygote*",
-        "docker": "test_docker*",
-    }.items()
-    if kind not in MAKERS
-]
+# The folder of one kind of sandbox is collected only where TEST_SANDBOXES names that kind.
+collect_ignore = [kind for kind in ("bubblewrap", "zygote", "docker") if kind not in MAKERS]
 
 
 @pytest.fixture(scope="session")
@@ -58,18 +48,4 @@ async def single(
 ) -> AsyncIterator[Bench]:
     """A sandbox of one slot, for faults put in from outside."""
     async with started(make_single(1), public_folder) as bench:
-        yield bench
-
-
-@pytest.fixture(scope="session")
-def api() -> Iterator[Api]:
-    client = make_client(None)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-async def container(public_folder: Path) -> AsyncIterator[Bench]:
-    """A docker sandbox of one slot, for faults put in from outside."""
-    async with started(docker(1), public_folder) as bench:
         yield bench

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reward_server.sandbox.slot_supervisor import open_artifact
+from reward_server.sandbox.inside.artifacts import open_artifact
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from reward_server.sandbox.streams import Drain
+from reward_server.sandbox.output import PipeTail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 async def drain(
     data: bytes, tail: int = 100, most: int = 1 << 30, clean: Callable[[bytes], bytes] = bytes
-) -> tuple[Drain, list[str]]:
+) -> tuple[PipeTail, list[str]]:
     reader, writer = os.pipe()
     excesses: list[str] = []
-    stream = Drain(reader, tail, most, lambda: excesses.append("excess"), clean)
+    stream = PipeTail(reader, tail, most, lambda: excesses.append("excess"), clean)
     await asyncio.to_thread(write_all, writer, data)
     await stream.ended()
     return stream, excesses
@@ -65,7 +65,7 @@ async def test_a_cut_through_a_character_is_still_text() -> None:
 
 async def test_closing_early_shuts_the_pipe_and_ends_the_wait() -> None:
     reader, writer = os.pipe()
-    stream = Drain(reader, 10, 10, lambda: None)
+    stream = PipeTail(reader, 10, 10, lambda: None)
     stream.close()
     stream.close()
     await stream.ended()

@@ -25,7 +25,7 @@ from tests.integration.contract.boxes import ROOT, sleeper, unique, until_asleep
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.integration.contract.containers import Api
+    from tests.integration.contract.docker.containers import Api
 
 KEY = "a-key-of-this-test-alone"
 PROGRAM = ["docker-compose"] if shutil.which("docker-compose") else ["docker", "compose"]
@@ -54,7 +54,16 @@ def postgres_image(api: Api) -> Iterator[None]:
         yield
     except errors.ImageNotFound:
         folder = Path(__file__).with_name("postgres_image")
-        line = ["docker", "build", "--quiet", "--network", "none", "--tag", "postgres:16", folder]
+        line: list[str | Path] = [
+            "docker",
+            "build",
+            "--quiet",
+            "--network",
+            "none",
+            "--tag",
+            "postgres:16",
+            folder,
+        ]
         subprocess.run(line, env={**os.environ, "DOCKER_BUILDKIT": "0"}, check=True)
         yield
         api.remove_image("postgres:16", force=True)
@@ -74,7 +83,13 @@ def composed(postgres_image: None, api: Api) -> Iterator[ComposeProject]:
         "POSTGRES_PASSWORD": "word",
         "REWARD_SERVER_API_KEY": KEY,
     }
-    compose = [*PROGRAM, "--project-name", project, "--file", ROOT / "compose.yaml"]
+    compose: list[str | Path] = [
+        *PROGRAM,
+        "--project-name",
+        project,
+        "--file",
+        ROOT / "compose.yaml",
+    ]
     headers = {"Authorization": f"Bearer {KEY}"}
     try:
         subprocess.run([*compose, "up", "--detach"], env=environment, check=True)

@@ -33,15 +33,15 @@ async def assert_kind(run: asyncio.Task[Execution], kind: ErrorKind) -> None:
     assert caught.value.kind is kind
 
 
-def running_box(bench: Bench) -> Container:
+def running_container(bench: Bench) -> Container:
     (box,) = bench.sandbox._running
     assert isinstance(box, Container)
     return box
 
 
-async def ahead(bench: Bench) -> Container:
-    """Return the container that was made ahead."""
-    box: Container = await asyncio.shield(bench.sandbox._slots[0]._ahead)
+async def warm_container(bench: Bench) -> Container:
+    """Return the container that was started ahead."""
+    box: Container = await asyncio.shield(bench.sandbox._slots[0]._warm)
     return box
 
 
@@ -52,5 +52,5 @@ def own_volumes(api: Api, owner: str) -> list[str]:
 
 
 def own_containers(api: Api, bench: Bench) -> list[str]:
-    wanted = {"label": f"{LABEL}={bench.sandbox._kit.owner}"}
+    wanted = {"label": f"{LABEL}={bench.sandbox._base.owner}"}
     return [found["Id"] for found in api.containers(all=True, filters=wanted)]
