@@ -64,6 +64,13 @@ def zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 200) -> BubblewrapSa
     return BubblewrapSandbox(environment, "test", capacity, first_uid, PRELOAD)
 
 
+def small_zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 400) -> BubblewrapSandbox:
+    """Make one that has imported little, so that many can be started."""
+    sandbox = zygote(slots, first_uid)
+    sandbox._preload = ("numpy.random",)
+    return sandbox
+
+
 def full_zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 300) -> BubblewrapSandbox:
     """Make one that forks every program from the process with the packages."""
     sandbox = zygote(slots, first_uid)
@@ -164,7 +171,7 @@ async def until_asleep(mark: str) -> None:
 
 
 async def until_gone(mark: str) -> None:
-    while living(mark):  # noqa: ASYNC110 - there is nothing that would tell us
+    while living(mark):  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0.01)
 
 

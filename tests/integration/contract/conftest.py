@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.contract.boxes import MAKERS, SLOTS, started
+from tests.integration.contract.boxes import MAKERS, SLOTS, bubblewrap, small_zygote, started
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from reward_server.sandbox.base import Sandbox
     from tests.integration.contract.boxes import Bench
@@ -36,10 +36,16 @@ async def bench(request: pytest.FixtureRequest, public_folder: Path) -> AsyncIte
         yield bench
 
 
-@pytest.fixture(params=[name for name in ("bubblewrap", "zygote") if name in MAKERS])
+_DISTURBABLE: Mapping[str, Callable[[int], Sandbox]] = {
+    "bubblewrap": bubblewrap,
+    "zygote": small_zygote,
+}
+
+
+@pytest.fixture(params=[name for name in _DISTURBABLE if name in MAKERS])
 def make_single(request: pytest.FixtureRequest) -> Callable[[int], Sandbox]:
     """How to make a sandbox that can be disturbed from outside."""
-    return MAKERS[request.param]
+    return _DISTURBABLE[request.param]
 
 
 @pytest.fixture

@@ -149,7 +149,7 @@ def test_counters_that_are_not_there_count_nothing(tmp_path: Path) -> None:
     group.remove()
 
 
-def test_a_group_that_is_busy_or_gone_does_not_stop_the_end(v2_root: Path) -> None:
+def test_a_busy_or_removed_cgroup_does_not_fail_the_shutdown(v2_root: Path) -> None:
     group, folder = CgroupV2(v2_root, "n", [0]), v2_root / "reward_server" / "n"
     group.remove()  # not empty here, as with processes in it
     assert folder.exists()
@@ -181,7 +181,7 @@ def test_a_removed_group_touches_no_file_that_is_not_its_own(
             assert file.read() == "data"
 
 
-def test_where_nothing_can_be_limited_it_is_said(tmp_path: Path) -> None:
+def test_missing_limits_are_listed(tmp_path: Path) -> None:
     assert any("memory" in text for text in missing_limits(tmp_path))
     group = make_group(0, [0], tmp_path)
     assert isinstance(group, NoCgroup)

@@ -11,7 +11,7 @@ from reward_server.sandbox.payload import ENVIRONMENT
 
 
 @pytest.mark.parametrize("nothing", [None, "/nothing"])
-def test_a_box_shows_its_environment_at_a_place_of_its_own_wherever_it_lies(
+def test_a_box_shows_its_environment_at_a_fixed_path(
     nothing: str | None,
 ) -> None:
     folder = Path("/tmp/somewhere/environment")  # noqa: S108
@@ -34,7 +34,7 @@ def test_with_overlays_no_folder_of_the_host_is_shown_as_it_is() -> None:
         assert {"/usr", "/environment-there", "/base", "/in", "/etc-there", "/public"} <= shown
 
 
-def test_a_box_has_a_copy_of_the_few_files_it_needs_of_the_systems_configuration(
+def test_a_box_has_copies_of_the_few_system_settings_it_needs(
     tmp_path: Path,
 ) -> None:
     command.fill_etc(tmp_path)
@@ -44,7 +44,7 @@ def test_a_box_has_a_copy_of_the_few_files_it_needs_of_the_systems_configuration
     assert not any(path.is_symlink() for path in tmp_path.iterdir())
 
 
-def test_a_missing_environment_is_said_with_its_remedy(tmp_path: Path) -> None:
+def test_a_missing_environment_is_reported_with_its_remedy(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="venv"):
         command.find_interpreter(tmp_path)
 

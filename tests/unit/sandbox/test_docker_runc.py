@@ -73,11 +73,11 @@ def test_a_runc_without_later_fixes_is_mentioned() -> None:
 
 
 @pytest.mark.parametrize("runtime", ["runsc", "crun", "kata"])
-def test_other_runtimes_are_not_compared(runtime: str) -> None:
+def test_other_runtimes_are_not_checked(runtime: str) -> None:
     assert check_version(description("1.1.11"), runtime) is None
 
 
-def test_an_engine_that_tells_nothing_is_not_compared() -> None:
+def test_an_engine_without_component_versions_is_not_checked() -> None:
     assert (
         check_version({"Components": [{"Name": "OCI Runtime (crun)", "Version": "1.8"}]}, "runc")
         is None

@@ -48,7 +48,7 @@ async def test_the_tail_holds_what_the_filter_lets_through() -> None:
     assert stream.total_bytes == 5
 
 
-async def test_an_excess_is_told_once_and_reading_goes_on() -> None:
+async def test_an_excess_is_reported_once_and_reading_continues() -> None:
     stream, excesses = await drain(b"A" * 500_000, most=100_000)
     assert (excesses, stream.exceeded, stream.total_bytes) == (["excess"], True, 500_000)
 

@@ -223,7 +223,7 @@ async def test_the_account_probe(own_public: Path, change_supervisor: ChangeScri
     assert await account_of(bubblewrap(1), own_public) == 0
 
 
-async def test_the_probe_of_what_outlives_the_program(
+async def test_the_probe_of_surviving_processes(
     own_public: Path, change_command: Change, change_supervisor: ChangeScript
 ) -> None:
     """Two defences back each other up: the process namespace, and the supervisor as reaper."""

@@ -1,4 +1,4 @@
-"""The few lines every test of containers needs."""
+"""Helpers for tests of containers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Api = Any  # the engine's library has no types
 async def sleeping(bench: Bench, mark: str) -> asyncio.Task[Execution]:
     run = asyncio.create_task(bench.run(sleeper(mark), task_id=mark))
     await until_asleep(mark)
-    for box in bench.sandbox._running:  # the server hears of it a little later than we see it
+    for box in bench.sandbox._running:  # the server learns of it a little later than this test
         await box.started.wait()
     return run
 

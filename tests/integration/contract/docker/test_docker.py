@@ -1,4 +1,4 @@
-"""What the docker sandbox promises about its containers, made ahead or not."""
+"""The docker sandbox: its containers, warm or new."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_a_container_lost_to_others_is_our_fault(
     assert (await container.run(DONE)).failure is None
 
 
-async def test_a_container_started_ahead_is_used_once(container: Bench, api: Api) -> None:
+async def test_a_warm_container_is_used_once(container: Bench, api: Api) -> None:
     seen: list[str] = []
     for _ in range(4):
         assert (await container.run(DONE)).failure is None
@@ -62,7 +62,7 @@ async def test_a_container_started_ahead_is_used_once(container: Bench, api: Api
     assert len(set(seen)) == len(seen)
 
 
-async def test_a_container_started_ahead_is_the_one_that_is_used(
+async def test_a_warm_container_is_preferred_to_a_new_one(
     container: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await container.run(DONE)
@@ -78,14 +78,14 @@ async def test_a_container_started_ahead_is_the_one_that_is_used(
         await container.run(DONE)
 
 
-async def test_a_container_that_died_waiting_is_replaced_unnoticed(
+async def test_a_warm_container_that_died_is_replaced(
     container: Bench,
     api: Api,
 ) -> None:
     await container.run(DONE)
     box = await warm_container(container)
     api.kill(box.container_id)
-    while box.is_alive:  # noqa: ASYNC110 - nothing would tell us
+    while box.is_alive:  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0.01)
     assert (await container.run(DONE)).failure is None
 
@@ -100,7 +100,7 @@ async def test_other_limits_want_another_container(container: Bench, api: Api) -
     assert first.container_id != second.container_id
 
 
-async def test_few_open_files_are_the_programs_not_the_inits(container: Bench) -> None:
+async def test_the_limit_of_open_files_spares_the_container_init(container: Bench) -> None:
     code = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))"
     assert await container.says(code, open_files=16) == "(16, 16)\n"
 
@@ -136,7 +136,7 @@ async def test_zombies_are_reaped_while_the_program_runs(container: Bench) -> No
     assert await container.says(ORPHANS, processes=16) == "300\n"
 
 
-async def test_data_prepared_anew_is_seen_at_once(container: Bench, tmp_path: Path) -> None:
+async def test_data_prepared_again_is_visible_at_once(container: Bench, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)  # noqa: ASYNC240 - a test may wait
     public = tmp_path / "public"
     bench = type(container)(container.sandbox, public)

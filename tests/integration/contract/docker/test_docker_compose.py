@@ -122,7 +122,7 @@ def test_an_honest_program_is_scored_beside_the_server(composed: ComposeProject)
     assert answer["sandbox"]["kind"] == "docker"
 
 
-def test_strangers_are_refused(composed: ComposeProject) -> None:
+def test_a_wrong_api_key_is_refused(composed: ComposeProject) -> None:
     body = {"task_id": TASK, "code": HONEST}
     answer = composed.client.post("/score", json=body, headers={"Authorization": "Bearer other"})
     assert answer.status_code == 401
@@ -146,7 +146,7 @@ async def test_a_server_that_is_killed_takes_its_boxes_along(
     api.kill(composed.container(api, "server")["Id"])
     async with asyncio.timeout(20):
         await until_gone(mark)
-        while box in running(api):  # noqa: ASYNC110 - nothing would tell us
+        while box in running(api):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.05)
     engine = ContainerEngine(None, 1)
     try:

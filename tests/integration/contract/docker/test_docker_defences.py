@@ -244,7 +244,7 @@ async def test_the_link_probe(
     assert (await run(code, own_public)).artifact == b"x"
 
 
-async def test_the_probe_of_the_inits_memory(
+async def test_the_probe_of_the_container_inits_memory(
     own_public: Path, replace_inside: Callable[[str, str, str], None]
 ) -> None:
     code = "import os; print(len(os.listdir('/proc/1/fd')))"
@@ -255,7 +255,7 @@ async def test_the_probe_of_the_inits_memory(
     assert int(await say(code, own_public)) > 3
 
 
-async def test_the_probe_of_what_outlives_the_program(
+async def test_the_probe_of_surviving_processes(
     own_public: Path, replace_inside: Callable[[str, str, str], None]
 ) -> None:
     assert (await run(LATE, own_public)).artifact == b"early"

@@ -1,4 +1,4 @@
-"""Containers, inits, servers and engines that die, and who is to blame."""
+"""Containers, inits, servers and engines that die, and whose fault that is."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ while True:
 """
 
 
-async def test_memory_that_belongs_to_no_process_is_still_the_programs(container: Bench) -> None:
+async def test_memory_of_no_process_still_counts_for_the_program(container: Bench) -> None:
     """The files stay when their writers are killed: the init may be killed next."""
     execution = await container.run(FILL_MEMORY, memory_bytes=64 << 20, disk_bytes=1 << 30)
     assert execution.failure is not None
@@ -65,7 +65,7 @@ async def test_memory_that_belongs_to_no_process_is_still_the_programs(container
     assert (await container.run(DONE)).failure is None
 
 
-async def test_an_init_out_of_memory_is_the_programs_doing(
+async def test_a_container_init_out_of_memory_blames_the_program(
     container: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no report at all, the engine's own account of the container decides."""
@@ -83,7 +83,7 @@ async def test_an_init_out_of_memory_is_the_programs_doing(
     await assert_kind(lost, ErrorKind.SANDBOX_LOST)  # 137 alone says nothing
 
 
-async def test_a_silent_init_is_ended_at_the_deadline(
+async def test_a_silent_container_init_is_killed_at_the_deadline(
     container: Bench,
     api: Api,
     monkeypatch: pytest.MonkeyPatch,
@@ -119,7 +119,7 @@ raise SystemExit(3)
 """
 
 
-async def test_a_program_cannot_make_a_report(container: Bench) -> None:
+async def test_a_program_cannot_forge_a_report(container: Bench) -> None:
     execution = await container.run(FORGE)
     assert (execution.exit_code, execution.artifact) == (3, None)
     assert execution.stdout_tail.endswith("[]\n")
@@ -148,12 +148,12 @@ print(json.dumps(found))
 """
 
 
-async def test_a_program_cannot_harm_its_init(container: Bench) -> None:
+async def test_a_program_cannot_harm_its_container_init(container: Bench) -> None:
     found = json.loads(await container.says(HARM_INIT))
     assert set(found.values()) <= {"PermissionError", "FileNotFoundError", "OSError"}, found
 
 
-async def test_a_server_that_dies_takes_its_programs_along(public_folder: Path, api: Api) -> None:
+async def test_a_dying_server_takes_its_programs_along(public_folder: Path, api: Api) -> None:
     mark = unique("orphan")
     code = f"""
 import asyncio, sys
@@ -178,7 +178,7 @@ asyncio.run(main())
         await until_gone(mark)
     mine = {"label": f"{LABEL}={owner}"}
     async with asyncio.timeout(20):
-        while api.containers(filters=mine):  # noqa: ASYNC110 - nothing would tell us
+        while api.containers(filters=mine):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.05)
     left = [found["Id"] for found in api.containers(all=True, filters=mine)]
     assert len(left) == 1
@@ -193,7 +193,7 @@ asyncio.run(main())
     assert own_volumes(api, owner) == []
 
 
-async def test_what_lives_is_never_stale(container: Bench) -> None:
+async def test_a_warm_container_is_never_stale(container: Bench) -> None:
     await container.run(DONE)
     box = await warm_container(container)
     assert box.container_id not in await container.sandbox._engine.remove_stale(0)

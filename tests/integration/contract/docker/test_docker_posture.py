@@ -1,4 +1,4 @@
-"""What the engine is asked for is what it makes, and what is missing is said."""
+"""The engine makes the containers that are requested, and what is missing is reported."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_the_engine_makes_what_the_table_says(container: Bench, api: Api) 
     assert seen["Image"] == sandbox._base.image
 
 
-def test_devices_are_asked_for_by_name(api: Api, container: Bench) -> None:
+def test_devices_are_requested_by_name(api: Api, container: Bench) -> None:
     """No such device is here; the engine keeps the request as it was sent."""
     identity = SlotIdentity(FIRST_UID, ("GPU-1", "GPU-2"))
     config = build_config(container.sandbox._base, identity, example_plan(container.public))
@@ -117,6 +117,6 @@ async def test_a_runc_that_programs_can_leave_is_refused_at_the_start(
     assert describe(None, IMAGE, "runsc")[1] is None
 
 
-def test_an_image_that_is_missing_is_said_with_its_remedy() -> None:
+def test_a_missing_image_is_reported_with_its_remedy() -> None:
     with pytest.raises(SetupError, match="make images"):
         describe(None, "no-such-image")

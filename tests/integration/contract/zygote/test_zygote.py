@@ -258,11 +258,24 @@ async def test_a_process_that_died_between_programs_is_replaced(
         assert (await bench.run(DONE)).failure is None
 
 
+def with_short_answer_timeout(folder: Path) -> Path:
+    """Return a slot supervisor that waits for its zygote server for a second only."""
+    scripts = shutil.copytree(command.SCRIPTS, folder)
+    launchers = scripts / "box_launchers.py"
+    timeouts = "_IMPORT_SECONDS, _ANSWER_SECONDS = 120.0, 10.0"
+    text = launchers.read_text()
+    assert timeouts in text
+    launchers.write_text(text.replace(timeouts, timeouts.replace("10.0", "1.0")))
+    return scripts / "slot_supervisor.py"
+
+
 @pytest.mark.parametrize("which", [0, 1], ids=["zygote server", "zygote"])
 async def test_a_process_that_hangs_is_replaced_and_no_program_lost(
-    public_folder: Path, which: int, monkeypatch: pytest.MonkeyPatch
+    public_folder: Path, which: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reward_server.sandbox.bubblewrap.sandbox._BOOT_SECONDS", 3.0)
+    script = with_short_answer_timeout(tmp_path / "supervisor")
+    monkeypatch.setattr("reward_server.sandbox.bubblewrap.slot.SUPERVISOR_SCRIPT", script)
     async with started(full_zygote(1), public_folder) as bench:
         inside(bench)[which].suspend()
         assert (await bench.run(DONE)).failure is None

@@ -19,32 +19,24 @@ from reward_server.sandbox.bubblewrap import sandbox as module
 from tests.integration.contract.boxes import (
     FIRST_UID,
     account_of,
+    small_zygote,
     started,
     unlimit_processes,
-    zygote,
 )
 from tests.integration.contract.probes import FORKS, LATE, WRITE_PUBLIC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from reward_server.sandbox.bubblewrap.sandbox import BubblewrapSandbox
     from tests.integration.contract.boxes import Bench
 
 ALLOW_ALL = struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)
 UID = FIRST_UID + 400
 
 
-def small_zygote(index: int = 0) -> BubblewrapSandbox:
-    """Make a sandbox that has imported little, so that many can be started."""
-    sandbox = zygote(1, UID + index)
-    sandbox._preload = ("numpy.random",)
-    return sandbox
-
-
 @pytest.fixture(scope="module")
 async def intact(public_folder: Path) -> AsyncIterator[Bench]:
-    async with started(small_zygote(), public_folder) as bench:
+    async with started(small_zygote(1, UID), public_folder) as bench:
         yield bench
 
 
@@ -178,7 +170,7 @@ async def test_removing_a_defence_makes_its_probe_fail(
     defence = DEFENCES[name]
     assert await intact.says(defence.probe) == "HOLDS\n"
     remove(*defence.changes)
-    async with started(small_zygote(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert (await bench.run(defence.probe)).stdout_tail == "FALLS\n"
 
 
@@ -206,12 +198,9 @@ async def test_a_program_is_in_the_namespaces_of_its_own_box(
     public_folder: Path, intact: Bench, remove: Callable[..., None], name: str
 ) -> None:
     assert await shared_namespaces(intact) == set()
-    joined = (
-        "_JOINED = namespaces.USER | namespaces.MOUNTS | namespaces.NETWORK | namespaces.IPC | "
-    )
-    joined += "namespaces.HOST_NAME\n"
-    remove(("forker.py", joined, f"{joined}_JOINED &= ~{JOINED[name]}\n"))
-    async with started(small_zygote(1), public_folder) as bench:
+    join = "namespaces.enter(fds.pop(), _JOINED)"
+    remove(("forker.py", join, join.replace("_JOINED", f"_JOINED & ~{JOINED[name]}")))
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert await shared_namespaces(bench) == {name}
 
 
@@ -224,7 +213,7 @@ async def test_a_box_has_a_network_of_its_own(
         ("zygote_server.py", "    _bring_up_loopback()\n", ""),
         ("forker.py", "namespaces.MOUNTS | namespaces.NETWORK |", "namespaces.MOUNTS |"),
     )
-    async with started(small_zygote(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert await shared_namespaces(bench) == {"net"}
 
 
@@ -233,10 +222,10 @@ async def test_no_nested_namespaces_even_without_a_filter(
 ) -> None:
     monkeypatch.setattr(module, "build_filter", lambda: ALLOW_ALL)
     probe = "import ctypes; print(ctypes.CDLL(None).unshare(0x10000000))"
-    async with started(small_zygote(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert await bench.says(probe) == "-1\n"
     remove(("zygote_server.py", '_write("/proc/sys/user/max_user_namespaces", "0")', "pass"))
-    async with started(small_zygote(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert await bench.says(probe) == "0\n"
 
 
@@ -248,10 +237,10 @@ def own_public(tmp_path: Path) -> Path:
 
 
 async def test_public_data_is_read_only(own_public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with started(small_zygote(1), own_public) as bench:
+    async with started(small_zygote(1, UID + 1), own_public) as bench:
         assert await bench.says(WRITE_PUBLIC) == "REFUSED\n"
     monkeypatch.setattr(command.Sources, "show", lambda _, *folders: ("--bind", *folders))
-    async with started(small_zygote(1), own_public) as bench:
+    async with started(small_zygote(1, UID + 1), own_public) as bench:
         assert await bench.says(WRITE_PUBLIC) == "WRITTEN\n"
 
 
@@ -264,7 +253,7 @@ async def test_a_box_ends_with_its_program(
         ("zygote_server.py", "signal.pidfd_send_signal(handle, signal.SIGKILL)", "pass"),
         ("zygote_server.py", "os.waitpid(pid, 0)", "select.select([handle], [], [])"),
     )
-    async with started(small_zygote(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert (await bench.run(LATE, wall_seconds=5.0)).artifact == b"late"
 
 
@@ -279,7 +268,7 @@ async def test_a_program_cannot_end_its_box_init(
     remove(
         ("zygote_server.py", handler, "signal.signal(signal.SIGINT, signal.default_int_handler)")
     )
-    async with started(small_zygote(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         with pytest.raises(InfrastructureError):
             await bench.run(INTERRUPT)
 
@@ -290,7 +279,7 @@ async def test_siblings_draw_different_numbers(
     code = "import numpy as np; print(np.random.rand())"
     assert await intact.says(code) != await intact.says(code)
     remove(("forker.py", "random.seed(list(os.urandom(16)))", "pass"))
-    async with started(small_zygote(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert await bench.says(code) == await bench.says(code)
 
 
@@ -300,7 +289,7 @@ async def test_the_number_of_processes_is_limited(
 ) -> None:
     assert int((await intact.run(FORKS, processes=16)).stdout_tail) < 18
     unlimit_processes(monkeypatch)
-    async with started(small_zygote(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert int((await bench.run(FORKS, processes=16)).stdout_tail) == 40
 
 
@@ -318,8 +307,8 @@ def without_root_drop(folder: Path) -> Path:
 async def test_a_program_is_the_slots_account(
     public_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert await account_of(small_zygote(1), public_folder) == UID + 1
+    assert await account_of(small_zygote(1, UID + 1), public_folder) == UID + 1
     script = without_root_drop(tmp_path)
     monkeypatch.setattr(slot, "SUPERVISOR_SCRIPT", script)
     with pytest.raises(SetupError):  # root of the host cannot even build a box
-        await account_of(small_zygote(1), public_folder)
+        await account_of(small_zygote(1, UID + 1), public_folder)
