@@ -16,7 +16,14 @@ import pytest
 from reward_server.sandbox.bubblewrap import staging
 from reward_server.sandbox.bubblewrap.command import Sources
 from tests.conftest import SANDBOXES
-from tests.integration.contract.boxes import SLOTS, bubblewrap, started, zygote
+from tests.integration.contract.boxes import (
+    SLOTS,
+    bubblewrap,
+    small_zygote,
+    started,
+    unique,
+    until_asleep,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,12 +43,16 @@ names = [
 files = {name: open(name, "rb") for name in names if os.path.exists(name)}
 """
 HOLD = f"""{FILES}
+started = False
 while True:
     for file in files.values():  # again and again: the other may just be trying this one
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:  # locked by the other, or through another name of the same file
             pass
+    if not started:
+        os.posix_spawnp("sleep", ["MARK", "600"], os.environ)
+        started = True
     time.sleep(0.02)
 """
 LISTEN = f"""{FILES}
@@ -77,7 +88,9 @@ own_files_only = pytest.mark.skipif("docker" in SANDBOXES, reason="boxes made by
 
 async def listen(bench: Bench) -> tuple[set[str], set[str]]:
     """Have one program hold locks and another try them; return all names and the locked ones."""
-    holder = asyncio.create_task(bench.run(HOLD))
+    mark = unique("holder")
+    holder = asyncio.create_task(bench.run(HOLD.replace("MARK", mark)))
+    await until_asleep(mark)
     tried, heard = json.loads(await bench.says(LISTEN))
     assert not holder.done(), "it held the locks all the time"
     holder.cancel()
@@ -94,7 +107,7 @@ async def test_a_lock_is_visible_in_no_other_box(bench: Bench) -> None:
 
 
 @own_files_only
-@pytest.mark.parametrize("make", [bubblewrap, zygote])
+@pytest.mark.parametrize("make", [bubblewrap, small_zygote])
 async def test_without_overlays_files_are_shared(
     make: Callable[[int], BubblewrapSandbox], public_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +119,7 @@ async def test_without_overlays_files_are_shared(
 
 @own_files_only
 @pytest.mark.skipif(os.geteuid() != 0, reason="who cannot make devices shares the machine's")
-@pytest.mark.parametrize("make", [bubblewrap, zygote])
+@pytest.mark.parametrize("make", [bubblewrap, small_zygote])
 async def test_without_devices_of_its_own_a_slot_shares_the_machines(
     make: Callable[[int], BubblewrapSandbox], public_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
