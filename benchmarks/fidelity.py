@@ -1,10 +1,10 @@
-"""How true durations stay under load: one program alone, and one in every slot at once.
+"""How accurate durations stay under load: one program alone, and one in every slot at once.
 
 The program is single-threaded and fits a forest for about three seconds. Alone and busy runs of
 every kind take turns; the ratio of their median `duration_seconds` should be near 1 (at most 1.05
-on a machine that has nothing else to do). Bare processes, pinned to a core each, show what of it
-is the machine's own: cores share caches and memory. Runs that the server itself flags as contended
-are counted: they say that something outside of the server was at work.
+on an idle machine). Bare processes, pinned to a core each, show how much of it is the machine's
+own: cores share caches and memory. The table counts the runs that the server flags as contended:
+those were disturbed by something outside of the server.
 
     .venv/bin/python benchmarks/fidelity.py [--kinds bubblewrap] [--rounds 20] [--json FILE]
 """
@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kinds import add_kinds, servers_of
-from walk import ROOT, post_score
+from pipeline import ROOT, post_score
 
-from reward_server.sandbox.bubblewrap.command import build_environment, find_interpreter
+from reward_server.sandbox.bubblewrap.command import find_interpreter
+from reward_server.sandbox.payload import build_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +46,7 @@ print(model.score(X, y))
 
 
 def run_together(server: Server, count: int) -> list[dict[str, Any]]:
-    """Have that many copies scored at once and return their answers."""
+    """Score that many copies at once and return their answers."""
     runners = [post_score(server.port, PROGRAM) for _ in range(count)]
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(lambda run: run(), runners))

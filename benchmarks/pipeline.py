@@ -27,6 +27,7 @@ from server import running_server, temporary_folder
 
 from reward_server.sandbox.bubblewrap import command
 from reward_server.sandbox.bubblewrap.binary import find_bubblewrap
+from reward_server.sandbox.payload import INSIDE, build_environment
 from reward_server.sandbox.seccomp import build_filter
 
 if TYPE_CHECKING:
@@ -92,9 +93,9 @@ def bare_bubblewrap(file: Path) -> Callable[[], None]:
         etc=str(file.parent),
     )
     line = command.build_command(sources, interpreter, TASK, str(file.parent), 64 << 20)
-    line[-1] = f"{command.INSIDE}/{file.name}"
+    line[-1] = f"{INSIDE}/{file.name}"
     line[line.index("--seccomp") + 1] = "{filter}"
-    environment = command.build_environment(1)
+    environment = build_environment(1)
 
     def run() -> None:
         end, start = os.pipe()

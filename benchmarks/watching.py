@@ -1,4 +1,4 @@
-"""Looking at a server from outside while it is under load: latency, memory, connections."""
+"""Measures a server from outside while it is under load: latency, memory, connections."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from walk import busy_seconds
-from wire import HOST, WireMeter
+from pipeline import busy_seconds
+from transport import HOST, WireMeter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.connection import Connection
 
-_EVERY_SECONDS = 0.02
-_LOOK_SECONDS = 2.0
-_KEEPERS = ("checkpointer", "writer", "launcher", "walwriter", "worker", "logger")
+_PROBE_SECONDS = 0.02
+_SAMPLE_SECONDS = 2.0
+_BACKGROUND_PROCESSES = ("checkpointer", "writer", "launcher", "walwriter", "worker", "logger")
 
 
 @dataclass(slots=True)
 class Pulse:
-    """How long /livez took, in milliseconds, by what was going on."""
+    """The latency of /livez in milliseconds, with the time of each probe."""
 
     took_ms: list[tuple[float, float]] = field(default_factory=list)
     failed: int = 0
 
     def since(self, moment: float) -> list[float]:
-        """Return what was measured from a moment on, sorted."""
+        """Return the latencies since a moment, sorted."""
         return sorted(took for at, took in self.took_ms if at >= moment)
 
 
 @contextmanager
 def pulse(port: int) -> Iterator[Pulse]:
-    """Ask /livez all along from a process of its own, which nothing but the machine holds up."""
+    """Probe /livez all the time from a process of its own, so that only the machine delays it."""
     context = multiprocessing.get_context("spawn")
     near, far = context.Pipe()
-    process = context.Process(target=_keep_asking, args=(port, far), daemon=True)
+    process = context.Process(target=_keep_probing, args=(port, far), daemon=True)
     process.start()
     found = Pulse()
     try:
@@ -53,11 +53,11 @@ def pulse(port: int) -> Iterator[Pulse]:
         process.join()
 
 
-def _keep_asking(port: int, orders: Connection) -> None:
+def _keep_probing(port: int, control: Connection) -> None:
     took: list[tuple[float, float]] = []
     failed = 0
     connection = http.client.HTTPConnection(HOST, port, timeout=30)
-    while not orders.poll(_EVERY_SECONDS):
+    while not control.poll(_PROBE_SECONDS):
         begun = time.monotonic()
         try:
             connection.request("GET", "/livez")
@@ -68,7 +68,7 @@ def _keep_asking(port: int, orders: Connection) -> None:
             connection.close()
             failed += 1
         took.append((begun, 1e3 * (time.monotonic() - begun)))
-    orders.send((took, failed))
+    control.send((took, failed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Snapshot:
 
 @dataclass(slots=True)
 class ProcessWatch:
-    """Looks at the server every other second."""
+    """Samples the server every other second."""
 
     pid: int
     port: int
@@ -96,10 +96,10 @@ class ProcessWatch:
     looks: list[Snapshot] = field(default_factory=list)
 
     async def keep_looking(self) -> None:
-        """Look until cancelled."""
-        wire = WireMeter(self.port)
+        """Sample until cancelled."""
+        meter = WireMeter(self.port)
         while True:
-            numbers = _numbers((await wire.get("/metrics")).body.decode())
+            numbers = _numbers((await meter.get("/metrics")).body.decode())
             postgres = _postgres(self.data_dir)
             backends = [title for title in map(_title, postgres) if _serves(title)]
             self.looks.append(
@@ -115,10 +115,10 @@ class ProcessWatch:
                     ended=numbers.get("reward_job_duration_seconds_count", 0.0),
                 )
             )
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_SAMPLE_SECONDS)
 
     def since(self, moment: float) -> list[Snapshot]:
-        """Return what was seen from a moment on."""
+        """Return the snapshots since a moment."""
         return [look for look in self.looks if look.at >= moment]
 
 
@@ -131,13 +131,13 @@ def bytes_per_minute(looks: list[Snapshot]) -> float:
 
 
 def resident_bytes(pid: int) -> int:
-    """Return how much memory a process has."""
+    """Return the resident memory of a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS"))
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time a process has used, its threads' too; none when it is gone."""
+    """Return the CPU time of a process with all its threads; zero when it has died."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -159,7 +159,7 @@ def _postgres(data_dir: Path) -> list[int]:
 
 
 def _serves(title: str) -> bool:
-    return bool(title) and not any(word in title for word in _KEEPERS)
+    return bool(title) and not any(word in title for word in _BACKGROUND_PROCESSES)
 
 
 def _title(pid: int) -> str:

@@ -1,9 +1,9 @@
-"""What a sandbox promises: one program, one disposable box, one honest account of it.
+"""The protocol of all sandboxes: one program, one disposable box, one execution.
 
-The program sees its public data at `/workdir/<task>/prepared/public`, an empty private
-current directory, no network and no private label. When `execute` returns, every process of
-the box is dead and the box is gone. What the program did is told as a value; only a fault of
-the sandbox itself is raised.
+The program sees its public data at `/workdir/<task>/prepared/public`, an empty private current
+directory, no network and no private label. When `execute` returns, every process of the box is dead
+and the box is removed. What the program did is returned as a value; only a fault of the sandbox
+itself is raised.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What programs have of this machine together, and when a duration is in doubt."""
+    """What all programs together may use, and above which pressure a duration is contended."""
 
     slots: int
     memory_bytes: int
@@ -32,7 +32,7 @@ class Sandbox(Protocol):
     box: Box
 
     async def start(self) -> None:
-        """Make ready to run programs.
+        """Prepare to run programs.
 
         Raises:
             SetupError: when this machine cannot isolate programs; the text names the remedy.
@@ -42,7 +42,7 @@ class Sandbox(Protocol):
     async def execute(
         self, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
     ) -> Execution:
-        """Run the program once in a fresh box and tell what happened.
+        """Run the program once in a fresh box and return what happened.
 
         Raises:
             InfrastructureError: `sandbox_unavailable` when no box could be started,
@@ -50,14 +50,16 @@ class Sandbox(Protocol):
         """
         ...
 
-    async def run(self, errand: AdHocProgram, limits: Limits, patience_seconds: float) -> Execution:
-        """Run a bare program once in a fresh box that has no task's data.
+    async def run(
+        self, program: AdHocProgram, limits: Limits, queue_timeout_seconds: float
+    ) -> Execution:
+        """Run an ad hoc program once in a fresh box that has no task's data.
 
-        What it printed is told whole, up to `limits.output_bytes` of each stream, and the files it
-        left are fetched, up to `limits.artifact_bytes` together.
+        The execution has its whole output, up to `limits.output_bytes` of each stream, and the
+        requested files it left, up to `limits.artifact_bytes` together.
 
         Raises:
-            TimeoutError: when it got no place within its patience; nothing has run then.
+            TimeoutError: when it got no slot in time; nothing has run then.
             InfrastructureError: as `execute`.
         """
         ...

@@ -1,4 +1,4 @@
-"""How much memory there is for us: the machine's, or less where our own cgroup has less."""
+"""How much memory the server may use: the machine's, or the limit of its own cgroup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ def memory_bytes(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup
 
 
 def _limits(membership: Path, groups: Path) -> Iterator[int]:
-    """Yield the limits of our group and of every group above it, in either layout."""
+    """Yield the limits of this process's cgroup and its ancestors, in either version.
+
+    A line of /proc/self/cgroup is `id:controllers:path`; version 2 has one line without
+    controllers. Each ancestor may have a lower limit, and the kernel enforces all of them.
+    """
     lines = membership.read_text().splitlines() if membership.exists() else []
     for line in lines:
         _, controllers, path = line.split(":", 2)

@@ -1,8 +1,8 @@
-"""Milestones as they come out of a running program.
+"""Milestones in the output of a running program.
 
-Every milestone of a job has a random token of its own, made after the model wrote its code.
-The launcher writes it to the error stream when the marked place is reached; the scanner
-takes it out of the stream again. Text that merely looks like progress is only text.
+Every milestone of a job has a random token of its own, made after the model wrote its code. The
+marker writes it to the error stream when the program reaches it, and the scanner removes it from
+the stream again. Text that merely looks like progress is only text.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def count_earned(
 ) -> tuple[Milestone, ...]:
     """Return the milestones that count: each once, and after the steps it builds on.
 
-    A step for which this program has no marker at all is not asked for.
+    A step for which this program has no marker is not required.
     """
     earned: list[Milestone] = []
     for milestone in reached:
@@ -61,14 +61,14 @@ class MarkerScanner:
         sample = next(iter(self._tokens), b"")
         self._size = len(sample)
         self._start = sample[: len(_EDGE) + 2 * _TOKEN_BYTES]
-        self._held = b""
+        self._buffer = b""
         self.reached: list[Milestone] = []
 
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes of the stream and return those that are the program's own."""
         if not self._start:
             return chunk
-        data = self._held + chunk
+        data = self._buffer + chunk
         clean: list[bytes] = []
         position = 0
         while (found := data.find(self._start, position)) >= 0:
@@ -85,13 +85,13 @@ class MarkerScanner:
                 position = end
         keep_from = found if found >= 0 else self._possible_start(data, position)
         clean.append(data[position:keep_from])
-        self._held = data[keep_from:]
+        self._buffer = data[keep_from:]
         return b"".join(clean)
 
     def finish(self) -> bytes:
-        """Return what was held back at the end of the stream."""
-        held, self._held = self._held, b""
-        return held
+        """Return what is still buffered at the end of the stream."""
+        buffer, self._buffer = self._buffer, b""
+        return buffer
 
     def _possible_start(self, data: bytes, position: int) -> int:
         window = max(position, len(data) - len(self._start) + 1)

@@ -1,9 +1,13 @@
-"""The system calls a program may not make, as a filter the kernel runs.
+"""The system calls that a program may not make, as a filter that the kernel runs.
 
 A denylist on top of namespaces, no capabilities and no new privileges: it takes away kernel
-interfaces that isolation does not need to leave open (mounting, tracing, key rings, io_uring,
-new namespaces, odd socket families). Hand-assembled because the filter is forty lines and the
-binding to libseccomp would be one more thing to install.
+interfaces that programs do not need and that have had many bugs (mounting, tracing, key rings,
+io_uring, new namespaces, unusual socket families). Hand-assembled, because the filter is forty
+lines and a binding to libseccomp is one more thing to install.
+
+An instruction is (code, jump if true, jump if false, operand); jumps count the instructions to
+skip and go forward only. The filter sees the call's number and the values of its arguments, never
+the memory they point to.
 """
 
 from __future__ import annotations
@@ -121,13 +125,15 @@ _Step = tuple[int, int, int, int]
 def _steps(arch: _Architecture) -> list[_Step]:
     refuse = _ERRNO | errno.EPERM
     steps: list[_Step] = [
+        # Numbers mean other calls under another architecture (32-bit, for one), so that is fatal.
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, arch.audit),
         (_RETURN, 0, 0, _KILL),
+        # The x32 ABI has the same architecture and other numbers, marked by one bit.
         (_LOAD, 0, 0, _NUMBER),
         (_JUMP_GREATER_EQUAL, 0, 1, _X32_BIT),
         (_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
-        (_JUMP_EQUAL, 0, 1, arch.clone3),  # its flags are out of reach; libc falls back
+        (_JUMP_EQUAL, 0, 1, arch.clone3),  # its flags are in memory; libc falls back to clone
         (_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
         *_argument_rule(arch.clone, 0, [(_JUMP_SET, _NEW_NAMESPACES)], refuse, _ALLOW),
         *_argument_rule(
@@ -144,7 +150,7 @@ def _steps(arch: _Architecture) -> list[_Step]:
             refuse,
             _ALLOW,
         ),
-        # its own limits only: a limit on processor time kills even a box's first process
+        # A process may change only its own limits: one on CPU time would kill even a box's init.
         *_argument_rule(arch.prlimit64, 0, [(_JUMP_EQUAL, 0)], _ALLOW, refuse),
     ]
     numbers = sorted(arch.denied.values())
@@ -155,7 +161,10 @@ def _steps(arch: _Architecture) -> list[_Step]:
 def _argument_rule(
     number: int, argument: int, tests: list[tuple[int, int]], if_any: int, otherwise: int
 ) -> list[_Step]:
-    """Decide one system call by the low half of one argument; others pass by."""
+    """Decide one system call by the low half of one argument; skip the rule for others.
+
+    The kernel reads these arguments as 32-bit numbers, so the high half has no meaning.
+    """
     count = len(tests)
     return [
         (_JUMP_EQUAL, 0, count + 3, number),

@@ -1,8 +1,8 @@
-"""Ends a program that does nothing: no output and no CPU time for as long as its task allows.
+"""Ends a program that stalls: no output and no CPU time for as long as its task allows.
 
-CPU time below a hundredth of a core counts as none, so that a thread that only polls does not
-keep a hung program alive. A program that computes in silence goes on, and so does one that
-sleeps and says something now and then.
+CPU time below a hundredth of a core counts as none, so that a thread that only polls does not keep
+a hung program alive. A program that computes in silence continues, and so does one that sleeps and
+prints something now and then.
 """
 
 from __future__ import annotations
@@ -27,21 +27,24 @@ _CPU_FIELDS = slice(11, 15)  # own and waited-for children's, user and system
 
 @dataclass(frozen=True, slots=True)
 class ActivitySample:
-    """What a program has done so far, as seen from outside."""
+    """What a program has done so far, as the server can observe it."""
 
     output_bytes: int
     cpu_seconds: float
 
 
 class StallDetector:
-    """Watches a program while the block lasts; without a time there is nothing to watch."""
+    """Watches a program while the block lasts, and ends it when it stalls.
+
+    Without a limit in seconds it watches nothing.
+    """
 
     def __init__(
-        self, seconds: float | None, look: Callable[[], ActivitySample], end: Callable[[], None]
+        self, seconds: float | None, sample: Callable[[], ActivitySample], end: Callable[[], None]
     ) -> None:
         self.stalled = False
         self._seconds = seconds
-        self._look = look
+        self._sample = sample
         self._end = end
         self._task: asyncio.Task[None] | None = None
 
@@ -57,18 +60,18 @@ class StallDetector:
                 await self._task
 
     async def _watch(self, seconds: float) -> None:
-        seen, since = self._look(), time.monotonic()
+        last, since = self._sample(), time.monotonic()
         while True:
             await asyncio.sleep(min(seconds / _SAMPLES, _LONGEST_PAUSE_SECONDS))
-            now, elapsed = self._look(), time.monotonic() - since
-            if _has_moved(seen, now, elapsed):
-                seen, since = now, time.monotonic()
+            now, elapsed = self._sample(), time.monotonic() - since
+            if _is_active(last, now, elapsed):
+                last, since = now, time.monotonic()
             elif elapsed >= seconds:
                 self.stalled = True
                 self._end()
 
 
-def _has_moved(before: ActivitySample, now: ActivitySample, elapsed_seconds: float) -> bool:
+def _is_active(before: ActivitySample, now: ActivitySample, elapsed_seconds: float) -> bool:
     spent_seconds = now.cpu_seconds - before.cpu_seconds
     return (
         now.output_bytes > before.output_bytes
@@ -77,11 +80,11 @@ def _has_moved(before: ActivitySample, now: ActivitySample, elapsed_seconds: flo
 
 
 def family_cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process and all below it, for where there is no group to ask."""
+    """Return the CPU time of a process and its descendants, where no cgroup counts it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         below = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")]
-    except OSError:  # gone meanwhile
+    except OSError:  # it died meanwhile
         return 0.0
     own = sum(int(field) for field in fields[_CPU_FIELDS]) / _TICKS
     return own + sum(family_cpu_seconds(int(child)) for text in below for child in text.split())

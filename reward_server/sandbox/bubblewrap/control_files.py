@@ -1,4 +1,4 @@
-"""Files through which the kernel is told about a group, and tells about it."""
+"""The files by which the kernel configures and reports a cgroup."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ControlFile:
         return os.pread(self._descriptor, 4096, 0).decode()
 
     def field(self, name: str) -> int:
-        """Return the number that stands behind a name, or zero."""
+        """Return the number after a name, or zero."""
         for line in self.read().splitlines():
             key, _, value = line.partition(" ")
             if key == name:
@@ -29,36 +29,40 @@ class ControlFile:
         return 0
 
     def write(self, text: str) -> None:
-        """Tell the kernel something."""
+        """Write a value."""
         os.pwrite(self._descriptor, text.encode(), 0)
 
     def close(self) -> None:
         """Close it for good."""
-        descriptor, self._descriptor = self._descriptor, -1  # the number may become another's
+        descriptor, self._descriptor = self._descriptor, -1  # the number may be reused
         if descriptor >= 0:
             os.close(descriptor)
 
 
 class SharedMemory:
-    """The memory that files of boxes take, beside what the zygote itself has in files."""
+    """The memory that files of boxes use, on top of what the zygote itself has in files.
+
+    The folders of a box are tmpfs, and System V segments are files too: the kernel counts both as
+    "shmem", and frees them only when the box's namespaces are torn down.
+    """
 
     def __init__(self, memory: ControlFile) -> None:
         self._memory = memory
         self._own_bytes = 0
 
     def settle(self) -> None:
-        """Take what there is now as the zygote's own."""
+        """Take the present amount as the zygote's own."""
         self._own_bytes = self._memory.field("shmem")
 
-    def left_bytes(self) -> int:
-        """Return what there is beside."""
+    def leftover_bytes(self) -> int:
+        """Return the amount on top of the zygote's own."""
         now_bytes = self._memory.field("shmem")
-        self._own_bytes = min(self._own_bytes, now_bytes)  # a box was still going when it settled
+        self._own_bytes = min(self._own_bytes, now_bytes)  # at `settle` a box was not freed yet
         return now_bytes - self._own_bytes
 
 
 class Cpus:
-    """The cores of a group; most runs want those of the run before."""
+    """The cores of a cgroup; the file is written only when they change."""
 
     def __init__(self, path: Path, cores: Iterable[int]) -> None:
         self._path = path
@@ -66,7 +70,7 @@ class Cpus:
         self.set(cores)
 
     def set(self, cores: Iterable[int]) -> None:
-        """Keep the group to these cores."""
+        """Restrict the cgroup to these cores."""
         wanted = tuple(cores)
         if wanted != self._cores:
             self._path.write_text(",".join(map(str, wanted)))

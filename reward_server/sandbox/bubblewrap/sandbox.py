@@ -1,8 +1,8 @@
-"""Boxes made by bubblewrap: namespaces, seccomp, cgroups, one program each.
+"""Runs each program in a box made by bubblewrap: namespaces, seccomp, cgroups.
 
-Two ways lead to the same box. Cold, every program has a `bwrap` and an interpreter of its own.
-With a zygote, one process per slot has imported the usual packages inside a box of its own and
-forks the program from there (`inside/zygote`): the seconds of importing are spent once.
+There are two ways to make the same box. Cold, every program has a `bwrap` and an interpreter of
+its own. With a zygote, one process per slot has imported the usual packages inside a box of its own
+and forks the program from there (`inside/zygote_server`): the seconds of importing are spent once.
 """
 
 from __future__ import annotations
@@ -29,21 +29,20 @@ from reward_server.model import (
     Limits,
     Program,
 )
+from reward_server.sandbox import blame
 from reward_server.sandbox.bubblewrap import command
 from reward_server.sandbox.bubblewrap.binary import find_bubblewrap
-from reward_server.sandbox.bubblewrap.cgroups import CgroupCounters, remove_stale_groups
+from reward_server.sandbox.bubblewrap.cgroups import remove_stale_groups
+from reward_server.sandbox.bubblewrap.package_guess import PackageGuess
+from reward_server.sandbox.bubblewrap.resource_usage import ResourceUsage
 from reward_server.sandbox.bubblewrap.slot import Slot
 from reward_server.sandbox.bubblewrap.staging import stage
-from reward_server.sandbox.cores import share_cores
-from reward_server.sandbox.leases import SlotLease, SlotLeases
-from reward_server.sandbox.output import Output, PipedOutput, kept_bytes
-from reward_server.sandbox.package_guess import PackageGuess
-from reward_server.sandbox.payload import RunInstructions, pack
-from reward_server.sandbox.reporting import LeftBehind, RunReport, build_execution
+from reward_server.sandbox.leases import SlotLease, SlotLeases, share_cores
+from reward_server.sandbox.output import PipedOutput, kept_bytes
+from reward_server.sandbox.payload import RunInstructions, build_environment, pack
+from reward_server.sandbox.run_report import RunReport, build_execution
 from reward_server.sandbox.seccomp import build_filter
-from reward_server.sandbox.slot_supervisor import SupervisorReport
 from reward_server.sandbox.stall import ActivitySample, StallDetector
-from reward_server.sandbox.usage import ResourceUsage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_INSIDE = Path(__file__).parents[1] / "inside"
 _FOLDER = "reward-server-box-"
 _BOOT_SECONDS = 30.0
 _GRACE_SECONDS = 15.0
@@ -63,7 +61,7 @@ _REMEDY = (
 
 
 class BubblewrapSandbox:
-    """Runs programs in bubblewrap boxes, one slot per core, the rest waiting in order."""
+    """Runs programs in bubblewrap boxes, one slot per core, the rest waiting in instructions."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - one argument a setting
         self,
@@ -74,26 +72,26 @@ class BubblewrapSandbox:
         preload: Sequence[str] | None = None,
         publics: Sequence[Path] = (),
     ) -> None:
-        """Take what to build boxes from.
+        """Configure the sandbox; `start` makes it ready.
 
-        With `preload`, programs are forked by zygotes that have imported these modules;
-        `publics` are the folders programs are going to see, as far as they are known.
+        With `preload`, programs are forked by zygotes that have imported these modules; `publics`
+        are the public folders of the tasks known so far.
         """
         self.box = Box("bubblewrap" if preload is None else "zygote", image)
         self._environment = environment
         self._first_uid = first_uid
         self._preload = preload
-        self._guess = PackageGuess(preload or ())
-        self._publics = (_INSIDE, *publics)
+        self._package_guess = PackageGuess(preload or ())
+        self._publics = (command.SCRIPTS, *publics)
         self._slots: list[Slot] = []
         cores = sorted(os.sched_getaffinity(0))
-        self._shares = [share_cores(cores, i, capacity.slots) for i in range(capacity.slots)]
+        self._slot_cores = [share_cores(cores, i, capacity.slots) for i in range(capacity.slots)]
         self._contended_above = capacity.contended_above
-        self._leases = SlotLeases(self._shares, capacity.memory_bytes)
+        self._leases = SlotLeases(self._slot_cores, capacity.memory_bytes)
         self._folders: list[Path] = []
 
     async def start(self) -> None:
-        """Find what boxes are made of, start the keepers and try one empty box.
+        """Find what boxes are made of, start the slot supervisors and run one empty program.
 
         Raises:
             SetupError: when this machine cannot isolate programs; the text names the remedy.
@@ -110,12 +108,12 @@ class BubblewrapSandbox:
         for public in self._publics:
             self._staging.add(public)
         await self._start_slots()
-        await self._prove()
+        await self._run_probe()
 
     async def _start_slots(self) -> None:
         seccomp = build_filter()
-        zygote = None if self._preload is None else self._zygote
-        for index, cores in enumerate(self._shares):
+        zygote = None if self._preload is None else self._zygote_config
+        for index, cores in enumerate(self._slot_cores):
             self._slots.append(Slot(index, cores, seccomp, self._staging, zygote))
         starts = (slot.start() for slot in self._slots)
         for error in await asyncio.gather(*starts, return_exceptions=True):
@@ -124,22 +122,22 @@ class BubblewrapSandbox:
             if error is not None:
                 raise error
 
-    def _zygote(self) -> dict[str, object]:
-        """Return how a keeper starts its zygote; the box's own threads are set at each fork."""
+    def _zygote_config(self) -> dict[str, object]:
+        """Return how a supervisor starts its zygote server; each fork sets its own threads."""
         publics = {name: self._staging.path(name) for name in self._staging.publics}
         return {
             "argv": command.build_zygote_command(self._sources, self._interpreter, publics),
-            "environment": command.build_environment(1),
+            "environment": build_environment(1),
             "preload": list(self._preload or ()),
         }
 
-    async def _prove(self) -> None:
-        """Run an empty program, so that a machine that cannot isolate is found out now."""
+    async def _run_probe(self) -> None:
+        """Run an empty program, so that a machine without isolation fails at the start."""
         nothing = Instrumented(Program("pass"), (), Instrumentation("off"))
         memory_bytes = min(1 << 30, self._leases.memory_bytes)
         limits = Limits(30.0, memory_bytes, 1 << 20, 16, 64, 1 << 16, 1 << 16)
         try:
-            execution = await self.execute(nothing, "probe", _INSIDE, limits)
+            execution = await self.execute(nothing, "probe", command.SCRIPTS, limits)
         except InfrastructureError as error:
             message = f"no box can be started here ({error.message}; see the log): {_REMEDY}"
             if self._preload is not None:
@@ -152,7 +150,7 @@ class BubblewrapSandbox:
             raise SetupError(message)
 
     def _make_folder(self) -> Path:
-        """Make a folder that boxes can reach and that goes with the sandbox."""
+        """Make a folder that boxes can reach and that `aclose` removes."""
         folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
         folder.chmod(0o755)
         self._folders.append(folder)
@@ -161,7 +159,7 @@ class BubblewrapSandbox:
     async def execute(
         self, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
     ) -> Execution:
-        """Run the program once in a fresh box and tell what happened.
+        """Run the program once in a fresh box and return what happened.
 
         Raises:
             InfrastructureError: `sandbox_unavailable` when no box could be started,
@@ -169,139 +167,116 @@ class BubblewrapSandbox:
         """
         if instrumented.failure is not None:
             return Execution(self.box, instrumented.failure)
-        return await self._carry_out(RunInstructions(instrumented, limits, task_id, public))
+        return await self._run_leased(RunInstructions(instrumented, limits, task_id, public))
 
-    async def run(self, errand: AdHocProgram, limits: Limits, patience_seconds: float) -> Execution:
-        """Run a bare program once in a fresh box that has no task's data.
+    async def run(
+        self, program: AdHocProgram, limits: Limits, queue_timeout_seconds: float
+    ) -> Execution:
+        """Run an ad hoc program once in a fresh box that has no task's data.
 
         Raises:
-            TimeoutError: when it got no place within its patience; nothing has run then.
+            TimeoutError: when it got no slot in time; nothing has run then.
             InfrastructureError: as `execute`.
         """
-        return await self._carry_out(RunInstructions.of(errand, limits), patience_seconds)
+        instructions = RunInstructions.for_ad_hoc(program, limits)
+        return await self._run_leased(instructions, queue_timeout_seconds)
 
-    async def _carry_out(
-        self, order: RunInstructions, patience_seconds: float | None = None
+    async def _run_leased(
+        self, instructions: RunInstructions, queue_timeout_seconds: float | None = None
     ) -> Execution:
-        asked, limits = time.monotonic(), order.limits
-        lease = self._leases.hold(limits.cores, limits.memory_bytes, patience_seconds)
-        async with lease as lent:
-            queue_seconds = time.monotonic() - asked
+        queued_at, limits = time.monotonic(), instructions.limits
+        async with self._leases.acquire(
+            limits.cores, limits.memory_bytes, queue_timeout_seconds
+        ) as lease:
+            queue_seconds = time.monotonic() - queued_at
             with boundary(ErrorKind.SANDBOX_LOST, "execute"):
-                execution = await self._try(lent, order)
+                execution = await self._run_with_retry(lease, instructions)
         return replace(execution, queue_seconds=queue_seconds)
 
-    async def _try(self, lease: SlotLease, order: RunInstructions) -> Execution:
-        """Run the program; a zygote that is lost before it began costs the program nothing."""
+    async def _run_with_retry(self, lease: SlotLease, instructions: RunInstructions) -> Execution:
+        """Run the program; if its zygote died before the program began, try once more."""
         try:
-            return await self._run(lease, order)
+            return await self._run(lease, instructions)
         except InfrastructureError as error:
             if self._preload is None or error.kind is not ErrorKind.SANDBOX_UNAVAILABLE:
                 raise
-            log.warning("a zygote was lost and is replaced")
-            return await self._run(lease, order)
+            log.warning("zygote died; starting a new one")
+            return await self._run(lease, instructions)
 
-    async def _run(self, lease: SlotLease, order: RunInstructions) -> Execution:
-        begun_ns, limits = time.monotonic_ns(), order.limits
-        slot = self._slots[lease.places[0]]
-        request = self._request(lease.cores, order)
-        await slot.start()  # what a new keeper or zygote costs is not the program's
+    async def _run(self, lease: SlotLease, instructions: RunInstructions) -> Execution:
+        begun_ns, limits = time.monotonic_ns(), instructions.limits
+        slot = self._slots[lease.slots[0]]
+        request = self._request(lease.cores, instructions)
+        await slot.start()  # before the usage is read: a new zygote is not the program's cost
         await slot.until_clean()
         slot.group.assign(lease.cores)
         slot.group.limit(limits.memory_bytes, limits.processes)
-        account = ResourceUsage(slot.group, lease.cores)
-        kept = kept_bytes(order.errand, limits.output_bytes)
-        output = PipedOutput(order.instrumented, limits.output_bytes, slot.interrupt, kept)
-        watch = StallDetector(
+        usage = ResourceUsage(slot.group, lease.cores)
+        kept = kept_bytes(instructions.ad_hoc, limits.output_bytes)
+        output = PipedOutput(instructions.instrumented, limits.output_bytes, slot.interrupt, kept)
+        stall_detector = StallDetector(
             limits.stall_seconds,
             lambda: ActivitySample(output.total_bytes, slot.cpu_seconds()),
             slot.interrupt,
         )
         try:
-            payload = pack(order, output.tokens, counted=slot.has_limits)
-            async with watch:
+            payload = pack(instructions, output.tokens, has_cgroup=slot.has_limits)
+            async with stall_detector:
                 report, descriptors = await slot.run(
                     request,
                     [_memory_file(payload), *output.write_ends],
                     _BOOT_SECONDS + limits.wall_seconds + _GRACE_SECONDS,
                 )
-            left = _read_and_close(descriptors, report, order)
+            report = _read_files(descriptors, report)
             await output.ended()
         except InfrastructureError as error:
-            if error.kind is not ErrorKind.SANDBOX_LOST or account.count().oom_kills == 0:
+            out_of_memory = usage.oom_kills > 0
+            if error.kind is not ErrorKind.SANDBOX_LOST or not blame.explains_missing_report(
+                out_of_memory=out_of_memory
+            ):
                 raise
-            report, left = _killed_with_its_keeper(begun_ns), LeftBehind()
+            report = _killed_with_supervisor(begun_ns)
         finally:
             output.close()
-        stalled_seconds = limits.stall_seconds if watch.stalled and report.killed else None
-        execution = self._tell(report, account, output, left, stalled_seconds)
+        has_stalled = stall_detector.stalled and report.interrupted
+        report = replace(
+            usage.add_to(report),
+            output_exceeded=output.exceeded,
+            stalled_seconds=limits.stall_seconds if has_stalled else None,
+        )
+        blame.raise_if_sandbox_failed(report, output.err.text())
+        execution = build_execution(
+            report, self.box, output, instructions.fetch, self._contended_above
+        )
         return replace(execution, boot_seconds=(report.start_ns - begun_ns) / 1e9)
 
-    def _tell(
-        self,
-        report: SupervisorReport,
-        account: ResourceUsage,
-        output: Output,
-        left: LeftBehind,
-        stalled_seconds: float | None,
-    ) -> Execution:
-        counted = account.count()
-        was_ended = output.exceeded or stalled_seconds is not None
-        self._check_ours(report, counted, output.err.text(), was_ended=was_ended)
-        seen = {
-            "cpu_seconds": counted.cpu_seconds or report.cpu_seconds,
-            "peak_memory_bytes": counted.peak_memory_bytes or report.peak_memory_bytes,
-            "oom_kills": counted.oom_kills,
-            "processes_refused": counted.processes_refused,
-        }
-        told = RunReport(**{**vars(report), **seen})
-        pressure = account.pressure(told.cpu_seconds, was_full=counted.memory_refused > 0)
-        return replace(
-            build_execution(self.box, told, output, left, stalled_seconds),
-            pressure=pressure,
-            contended=pressure is not None and pressure > self._contended_above,
-        )
-
-    def _request(self, cores: tuple[int, ...], order: RunInstructions) -> dict[str, object]:
-        name = None if order.public is None else self._staging.add(order.public)
-        disk_bytes = order.limits.disk_bytes
+    def _request(self, cores: tuple[int, ...], instructions: RunInstructions) -> dict[str, object]:
+        name = None if instructions.public is None else self._staging.add(instructions.public)
+        disk_bytes = instructions.limits.disk_bytes
         request: dict[str, object] = {
             "cores": cores,
             "boot_seconds": _BOOT_SECONDS,
-            "wall_seconds": order.limits.wall_seconds,
-            **order.wanted,
+            "wall_seconds": instructions.limits.wall_seconds,
+            **instructions.collection,
         }
         if self._preload is None:
-            seen = None if name is None else self._staging.path(name)
+            public = None if name is None else self._staging.path(name)
             request["argv"] = command.build_command(
-                self._sources, self._interpreter, order.task_id, seen, disk_bytes
+                self._sources, self._interpreter, instructions.task_id, public, disk_bytes
             )
-            request["environment"] = command.build_environment(len(cores))
+            request["environment"] = build_environment(len(cores))
         else:
             request["zygote"] = {
-                "task_id": order.task_id,
+                "task_id": instructions.task_id,
                 "public": name,
                 "disk_bytes": disk_bytes,
                 "cores": cores,
                 "threads": len(cores),
-                "preloaded": self._guess.wants(order.instrumented.program.code),
+                "preloaded": self._package_guess.needs_packages(
+                    instructions.instrumented.program.code
+                ),
             }
         return request
-
-    @staticmethod
-    def _check_ours(
-        report: SupervisorReport, counted: CgroupCounters, stderr: str, *, was_ended: bool
-    ) -> None:
-        """Raise where the host, not the program, ended the run."""
-        if not report.launched:
-            log.error("a box did not start (status %s): %s", report.status, stderr)
-            message = "the box could not be started"
-            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
-        has_reason = was_ended or report.timed_out or counted.oom_kills > 0
-        if report.status < 0 and not has_reason:
-            log.error("a box was lost (status %s)", report.status)
-            message = "the sandbox was lost while the program ran"
-            raise InfrastructureError(ErrorKind.SANDBOX_LOST, message)
 
     async def aclose(self) -> None:
         """Kill every box and stop."""
@@ -312,7 +287,7 @@ class BubblewrapSandbox:
 
 
 def _remove_stale_folders() -> None:
-    """Remove the folders that servers which are gone have left behind."""
+    """Remove the folders of servers that no longer run."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
         pid = folder.name.removeprefix(_FOLDER).partition("-")[0]
         if pid.isdigit() and not Path("/proc", pid).exists():
@@ -328,20 +303,21 @@ def _memory_file(content: bytes) -> int:
     return descriptor
 
 
-def _killed_with_its_keeper(begun_ns: int) -> SupervisorReport:
-    """Stand in for the report of a keeper that the program's hunger has taken along."""
-    report = SupervisorReport()
-    report.launched, report.status = True, -signal.SIGKILL
-    report.start_ns, report.end_ns = begun_ns, time.monotonic_ns()
-    return report
+def _killed_with_supervisor(begun_ns: int) -> RunReport:
+    """Return the report of a run whose supervisor the kernel killed along with its program."""
+    return RunReport(
+        launched=True,
+        start_ns=begun_ns,
+        end_ns=time.monotonic_ns(),
+        exit_code=-signal.SIGKILL,
+    )
 
 
-def _read_and_close(
-    descriptors: Sequence[int], report: SupervisorReport, order: RunInstructions
-) -> LeftBehind:
+def _read_files(descriptors: Sequence[int], report: RunReport) -> RunReport:
+    """Return the report with the contents of the collected files; close their descriptors."""
     contents = []
     for descriptor in descriptors:
         with os.fdopen(descriptor, "rb") as file:
             contents.append(file.read())
-    artifact = contents.pop(0) if report.artifact == "file" else None
-    return LeftBehind(artifact, contents, order.fetch)
+    artifact = contents.pop(0) if report.artifact_status == "file" else None
+    return replace(report, artifact=artifact, file_contents=contents)

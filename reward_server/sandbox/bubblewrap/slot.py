@@ -1,4 +1,4 @@
-"""The server's end of one slot: a keeper process, its cores, its cgroup."""
+"""The server's end of one slot: its supervisor process, its cores, its cgroup."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reward_server.errors import InfrastructureError
 from reward_server.model import MOST_FETCHED, ErrorKind
 from reward_server.sandbox.bubblewrap.cgroups import make_group
-from reward_server.sandbox.slot_supervisor import SupervisorReport, receive
+from reward_server.sandbox.bubblewrap.command import DEVICE_FOLDER, DEVICE_NUMBERS, SCRIPTS
+from reward_server.sandbox.inside.fd_channel import receive
+from reward_server.sandbox.run_report import RunReport
 from reward_server.sandbox.stall import family_cpu_seconds
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ _MESSAGE_BYTES = 1 << 16
 _START_SECONDS = 150.0
 _END_SECONDS = 5.0
 _CLEAN_SECONDS, _CLEAN_BYTES = 20.0, 1 << 20
-_KEEPER = Path(__file__).parents[1] / "slot_supervisor.py"
+SUPERVISOR_SCRIPT = SCRIPTS / "slot_supervisor.py"
 _MOST_DESCRIPTORS = 1 + MOST_FETCHED
-_Answer = tuple[SupervisorReport, list[int]]
+_Answer = tuple[RunReport, list[int]]
 
 
 class Slot:
-    """Room for one program at a time."""
+    """Runs one program at a time."""
 
     def __init__(
         self,
@@ -59,11 +60,11 @@ class Slot:
 
     @property
     def has_limits(self) -> bool:
-        """Tell whether the kernel limits whole boxes of this slot."""
+        """Tell whether the kernel limits each box of this slot as a whole."""
         return bool(self.group.procs_files)
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time of all that this slot has run, by its group or its processes."""
+        """Return the CPU time of all that this slot has run, by its cgroup or its processes."""
         counted = self.group.read().cpu_seconds
         if counted is not None or self._process is None:
             return counted or 0.0
@@ -72,13 +73,13 @@ class Slot:
     async def run(
         self, request: Mapping[str, Any], descriptors: list[int], deadline_seconds: float
     ) -> _Answer:
-        """Have the keeper run one box, and return its report and descriptors of what it left.
+        """Have the supervisor run one box; return its report and descriptors of the files it left.
 
-        The descriptors are closed here once they are sent.
+        The given descriptors are closed here once they are sent.
 
         Raises:
-            InfrastructureError: `sandbox_unavailable` when no keeper can be started,
-                `sandbox_lost` when it went away or fell silent.
+            InfrastructureError: `sandbox_unavailable` when no supervisor can be started,
+                `sandbox_lost` when it died or fell silent.
         """
         loop = asyncio.get_running_loop()
         report: asyncio.Future[_Answer] = loop.create_future()
@@ -93,7 +94,7 @@ class Slot:
             message = "the sandbox was lost while the program ran"
             raise InfrastructureError(ErrorKind.SANDBOX_LOST, message) from error
         except asyncio.CancelledError:
-            await _insist(self._abandon(report))
+            await _finish_despite_cancellation(self._abandon(report))
             raise
         finally:
             self._report = None
@@ -101,8 +102,8 @@ class Slot:
                 loop.remove_reader(self._channel)
 
     async def _abandon(self, report: asyncio.Future[_Answer]) -> None:
-        """End a run nobody waits for; the keeper, and what it has imported, stays if it can."""
-        if self._channel is None:  # it was not even begun
+        """End a run nobody waits for; the supervisor and its zygote stay if they answer in time."""
+        if self._channel is None:  # it has not begun
             return
         self.interrupt()
         try:
@@ -122,7 +123,7 @@ class Slot:
                 os.close(descriptor)
 
     def interrupt(self) -> None:
-        """Ask the keeper to end the present run."""
+        """Ask the supervisor to end the present run."""
         if self._channel is not None:
             with contextlib.suppress(OSError):
                 self._channel.send(b"kill")
@@ -141,9 +142,9 @@ class Slot:
             for descriptor in descriptors:
                 os.close(descriptor)
         elif not text:
-            report.set_exception(ConnectionResetError("the keeper is gone"))
+            report.set_exception(ConnectionResetError("the slot supervisor died"))
         else:
-            report.set_result((_read_report(text), descriptors))
+            report.set_result((RunReport(**json.loads(text)), descriptors))
 
     async def _ready_channel(self) -> socket.socket:
         if self._is_closed:
@@ -160,7 +161,7 @@ class Slot:
             message = "the sandbox could not be started"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
         except asyncio.CancelledError:
-            await self._stop()  # half started it would pass for ready
+            await self._stop()  # half started, it would be taken for ready
             raise
 
     @property
@@ -172,12 +173,12 @@ class Slot:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.setblocking(False)  # noqa: FBT003 - the name of the method says it
         with theirs:
-            self._process = _spawn_keeper(theirs.fileno())
+            self._process = _spawn_supervisor(theirs.fileno())
         self._channel.send(json.dumps(self._config()).encode())
         async with asyncio.timeout(_START_SECONDS):
             answer = await asyncio.get_running_loop().sock_recv(self._channel, 16)
         if answer != b"ready":
-            message = "the keeper ended at its start"
+            message = "the slot supervisor died at its start"
             raise OSError(message)
         self.group.settle()
         return self._channel
@@ -190,44 +191,46 @@ class Slot:
             "cgroup_procs": list(self.group.procs_files),
             "seccomp": base64.b64encode(self._seccomp).decode(),
             "stage_root": staging.root,
-            "stage": {**staging.own, **staging.publics},
+            "stage": {**staging.common, **staging.publics},
+            "device_folder": f"{staging.root}/{DEVICE_FOLDER}",
+            "device_numbers": DEVICE_NUMBERS,
             "uid": staging.first_uid + self.index,
             "zygote": self._make_zygote() if self._make_zygote else None,
         }
 
     async def start(self) -> None:
-        """Start the keeper now instead of at the first program."""
+        """Start the supervisor now instead of at the first program."""
         await self._ready_channel()
 
     async def until_clean(self) -> None:
-        """Wait until the kernel has taken back what the box before kept in its files.
+        """Wait until the kernel has freed what the previous box kept in its files.
 
-        It does so a while after the death of the box, and what it has not yet taken back would
-        count against the next one.
+        The kernel tears a mount or IPC namespace down some time after the death of its last
+        process, and memory that is not freed yet would count against the next program.
 
         Raises:
             InfrastructureError: `sandbox_unavailable` when it takes too long.
         """
         clock = asyncio.get_running_loop().time
         deadline = clock() + _CLEAN_SECONDS
-        while self.group.left_bytes() > _CLEAN_BYTES:
+        while self.group.leftover_bytes() > _CLEAN_BYTES:
             if clock() > deadline:
-                message = "the box before has left files behind"
+                message = "the kernel has not freed the files of the previous box"
                 raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
             await asyncio.sleep(0.002)
 
     async def _stop(self) -> None:
-        """End the keeper, which ends its box first; the next run starts a new one."""
+        """Stop the supervisor, which kills its box first; the next run starts a new one."""
         process, channel = self._process, self._channel
         self._process = self._channel = None
-        if channel is not None:  # the number may be another's as soon as it is closed
+        if channel is not None:  # before it is closed: its number may be reused at once
             asyncio.get_running_loop().remove_reader(channel)
             channel.close()
         if process is not None:
             await asyncio.shield(asyncio.to_thread(_await_end, process, self.group))
 
     async def close(self) -> None:
-        """End the keeper and take its group away."""
+        """Stop the supervisor and remove its cgroup."""
         self._is_closed = True
         if self._report is not None and not self._report.done():
             self._report.set_exception(ConnectionResetError("the sandbox was closed"))
@@ -235,17 +238,17 @@ class Slot:
         self.group.remove()
 
 
-def _spawn_keeper(channel: int) -> subprocess.Popen[bytes]:
+def _spawn_supervisor(channel: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", _KEEPER, str(channel)],
+        [sys.executable, "-I", "-S", SUPERVISOR_SCRIPT, str(channel)],
         pass_fds=[channel],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )
 
 
-async def _insist(work: Coroutine[Any, Any, None]) -> None:
-    """See something through that is bounded in time, however often we are told to give up."""
+async def _finish_despite_cancellation(work: Coroutine[Any, Any, None]) -> None:
+    """Finish work that is bounded in time, however often the caller is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     while not task.done():
         with contextlib.suppress(asyncio.CancelledError):
@@ -254,16 +257,10 @@ async def _insist(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _discard(report: asyncio.Future[_Answer]) -> None:
-    """Close what came with an answer that was not taken."""
+    """Close the descriptors of an answer that nobody reads."""
     if report.done() and not report.cancelled() and report.exception() is None:
         for descriptor in report.result()[1]:
             os.close(descriptor)
-
-
-def _read_report(text: bytes) -> SupervisorReport:
-    report = SupervisorReport()
-    vars(report).update(json.loads(text))
-    return report
 
 
 def _await_end(process: subprocess.Popen[bytes], group: Cgroup) -> None:

@@ -1,4 +1,9 @@
-"""One container and the conversation with the warden in it."""
+"""One container and the protocol with the init in it (`inside/container_init` describes it).
+
+The engine multiplexes a container's two output streams: eight bytes of header before each chunk,
+the stream's number in the first and the chunk's length in the last four. Stream 1 carries the
+init's frames, cut anywhere; stream 2 carries what the init or the engine says when one fails.
+"""
 
 from __future__ import annotations
 
@@ -10,36 +15,36 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from reward_server.sandbox.docker.engine import EngineError
-from reward_server.sandbox.reporting import RunReport
+from reward_server.sandbox.run_report import RunReport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reward_server.sandbox.docker.engine import ContainerEngine
-    from reward_server.sandbox.streams import Tail
+    from reward_server.sandbox.output import Tail
 
-_READY, _STARTED, _OUT, _ERR, _ARTIFACT, _FILE, _BEAT, _REPORT = b"RS12AFBE"
+_READY, _STARTED, _OUT, _ERR, _ARTIFACT, _FILE, _HEARTBEAT, _REPORT = b"RS12AFBE"
 _BOOT_SECONDS = 60.0
-_COMPLAINT_BYTES = 1 << 14
-_FORMAT = 2  # read by whatever Python the image has
+_ERROR_BYTES = 1 << 14
+_FORMAT = 2  # of marshal: any Python that an image may have reads it
 
 
 class Container:
-    """A started container whose warden waits for the one program it will ever see."""
+    """A started container whose init waits for the one program it will ever run."""
 
     def __init__(
         self,
         engine: ContainerEngine,
-        container: str,
+        container_id: str,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        self.container = container
+        self.container_id = container_id
         self._engine = engine
         self._reader = reader
         self._writer = writer
-        self._held = bytearray()
-        self._complaint = bytearray()
+        self._buffer = bytearray()
+        self._errors = bytearray()
         self.started = asyncio.Event()
         self.artifact = bytearray()
         self._files: dict[int, bytearray] = {}
@@ -47,34 +52,34 @@ class Container:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the warden still waits, as far as one can see from here."""
+        """Tell whether the init still waits, as far as its stream shows."""
         return not self._reader.at_eof()
 
     @property
-    def complaint(self) -> str:
-        """Return what the warden or the engine said on the side; never a program's words."""
-        return self._complaint.decode("utf-8", "replace")
+    def errors(self) -> str:
+        """Return what the init or the engine wrote to the error stream; never program output."""
+        return self._errors.decode("utf-8", "replace")
 
     async def ready(self) -> None:
-        """Wait until the warden waits for its program.
+        """Wait until the init waits for its program.
 
         Raises:
-            EngineError: when it does not come to that.
+            EngineError: when it does not get there.
         """
         try:
             async with asyncio.timeout(_BOOT_SECONDS):
-                frame = await self._next()
+                frame = await self._next_frame()
         except TimeoutError:
             frame = None
         if frame is None or frame[0] != _READY:
-            message = f"the warden did not start: {self.complaint}"
+            message = f"the container init did not start: {self.errors}"
             raise EngineError(message)
 
     async def run(self, request: Mapping[str, Any], out: Tail, err: Tail) -> RunReport | None:
-        """Have the program run, take its output, and return the report if there comes one."""
+        """Run the program, pass on its output, and return the report if one arrives."""
         text = marshal.dumps(dict(request), _FORMAT)
         self._writer.write(struct.pack(">I", len(text)) + text)
-        while (frame := await self._next()) is not None:
+        while (frame := await self._next_frame()) is not None:
             kind, content = frame
             if kind == _REPORT:
                 return RunReport(**json.loads(content))
@@ -84,25 +89,26 @@ class Container:
                 self.artifact += content
             elif kind == _FILE:
                 self._files.setdefault(content[0], bytearray()).extend(content[1:])
-            elif kind == _BEAT:
+            elif kind == _HEARTBEAT:
                 self.cpu_seconds = float(content)
             else:
                 (out if kind == _OUT else err).take(content)
         return None
 
-    def fetched(self) -> list[bytes]:
-        """Return the files that were fetched, in the order they were asked for."""
-        return [bytes(self._files[place]) for place in sorted(self._files)]
+    @property
+    def file_contents(self) -> list[bytes]:
+        """Return the requested files that arrived, in the order of the request."""
+        return [bytes(self._files[index]) for index in sorted(self._files)]
 
     def interrupt(self) -> None:
-        """Ask the warden to end the run now and report."""
+        """Ask the init to end the run now and report."""
         if not self._writer.is_closing():
             self._writer.write(b"K")
 
-    async def _next(self) -> tuple[int, bytes] | None:
-        """Return the next frame, or nothing when the stream has ended."""
+    async def _next_frame(self) -> tuple[int, bytes] | None:
+        """Return the next frame, or None when the stream has ended."""
         while True:
-            frame = self._cut()
+            frame = self._take_frame()
             if frame is not None:
                 return frame
             try:
@@ -111,47 +117,49 @@ class Container:
             except (asyncio.IncompleteReadError, OSError):
                 return None
             if stream == 1:
-                self._held += chunk
+                self._buffer += chunk
             else:
-                self._complaint += chunk
-                del self._complaint[:-_COMPLAINT_BYTES]
+                self._errors += chunk
+                del self._errors[:-_ERROR_BYTES]
 
-    def _cut(self) -> tuple[int, bytes] | None:
-        if len(self._held) < 5:
+    def _take_frame(self) -> tuple[int, bytes] | None:
+        if len(self._buffer) < 5:
             return None
-        kind, size = struct.unpack_from(">BI", self._held)
-        if len(self._held) < 5 + size:
+        kind, size = struct.unpack_from(">BI", self._buffer)
+        if len(self._buffer) < 5 + size:
             return None
-        content = bytes(self._held[5 : 5 + size])
-        del self._held[: 5 + size]
+        content = bytes(self._buffer[5 : 5 + size])
+        del self._buffer[: 5 + size]
         return kind, content
 
     async def remove(self) -> None:
-        """Kill whatever is left of the container, and take it away.
+        """Kill whatever is left of the container, and remove it.
 
         Raises:
-            EngineError: when the engine does not do so.
+            EngineError: when the engine fails to.
         """
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
-        await self._engine.remove(self.container)
+        await self._engine.remove(self.container_id)
 
 
-async def open_box(engine: ContainerEngine, config: dict[str, Any]) -> Container:
-    """Make a container, start it, and wait until its warden is ready.
+async def open_container(engine: ContainerEngine, config: dict[str, Any]) -> Container:
+    """Make a container, start it, and wait until its init is ready.
+
+    Attaching comes before the start: what the init writes first would be lost otherwise.
 
     Raises:
-        EngineError: when it cannot be had; nothing of it is left then.
+        EngineError: when that fails; nothing of the container is left then.
     """
-    container = await engine.create(config)
-    box = None
+    container_id = await engine.create(config)
+    container = None
     try:
-        box = Container(engine, container, *await engine.attach(container))
-        await engine.start(container)
-        await box.ready()
+        container = Container(engine, container_id, *await engine.attach(container_id))
+        await engine.start(container_id)
+        await container.ready()
     except EngineError:
         with contextlib.suppress(EngineError):
-            await (engine.remove(container) if box is None else box.remove())
+            await (engine.remove(container_id) if container is None else container.remove())
         raise
-    return box
+    return container

@@ -1,8 +1,8 @@
-"""The whole container as one table: what a program is given, and nothing else.
+"""The whole configuration of a container in one table.
 
-Every line is a defence. `tests/integration/contract/test_docker_*` compare the table with what the
-engine made of it and with what a program finds, and remove single lines to see that a probe
-notices.
+Every line is a defence. The tests in `tests/integration/contract/docker` compare the table with
+what the engine made of it and with what a program finds, and remove single lines to see that a
+probe notices.
 """
 
 from __future__ import annotations
@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reward_server.errors import SetupError
-from reward_server.sandbox.bubblewrap.command import ENVIRONMENT, INSIDE, build_environment
-from reward_server.sandbox.payload import TEMPORARY, WORK
+from reward_server.sandbox.payload import (
+    ENVIRONMENT,
+    INSIDE,
+    TEMPORARY,
+    WORK,
+    build_environment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +28,10 @@ if TYPE_CHECKING:
 
 LABEL = "reward-server.box"
 VOLUME_LABEL = "reward-server.inside"
-_SEPARATORS = frozenset(":,\\")  # of a mount's options: a path with one would be another path
-_WARDEN_BYTES = 48 << 20  # on top of the program's own, so that the warden costs it nothing
-_WARDEN_PROCESSES = 1
-_WARDEN_FILES = 64  # the launcher lowers this to what the program may open
+_SEPARATORS = frozenset(":,\\")  # of mount options: a path with one would be read as another path
+_INIT_BYTES = 48 << 20  # on top of the program's limit, so that the init costs it nothing
+_INIT_PROCESSES = 1
+_INIT_FILES = 64  # the launcher lowers this to what the program may open
 _LEAST_INODES, _BYTES_PER_INODE = 4096, 4096
 _MASKED = (
     "/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
@@ -37,8 +42,8 @@ _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tr
 
 
 @dataclass(frozen=True, slots=True)
-class EngineFeatures:
-    """What all containers of one server are made from, and laid over."""
+class ContainerBase:
+    """What all containers of one server have in common."""
 
     image: str
     owner: str
@@ -47,8 +52,8 @@ class EngineFeatures:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotFolders:
-    """What one slot gives each of its containers."""
+class SlotIdentity:
+    """What all containers of one slot have in common: their account and their GPUs."""
 
     uid: int
     gpus: tuple[str, ...] = ()
@@ -58,7 +63,7 @@ class SlotFolders:
 class ContainerPlan:
     """What a container is built for: one built for an equal plan can be used instead.
 
-    `public_identity` tells data that was prepared anew from the old at the same path.
+    `public_identity` tells data that was prepared again from the old data at the same path.
     """
 
     task_id: str
@@ -92,36 +97,36 @@ class ContainerPlan:
         )
 
 
-def build_config(kit: EngineFeatures, place: SlotFolders, plan: ContainerPlan) -> dict[str, Any]:
+def build_config(base: ContainerBase, slot: SlotIdentity, plan: ContainerPlan) -> dict[str, Any]:
     """Return the engine's description of one container."""
     return {
-        "Image": kit.image,
+        "Image": base.image,
         "Cmd": None,
         "Entrypoint": [f"{ENVIRONMENT}/bin/python", "-I", "-S", f"{INSIDE}/container_init.py"],
         "Env": ["PYTHONDONTWRITEBYTECODE=1", "LANG=C.UTF-8"],
-        "User": f"{place.uid}:{place.uid}",
+        "User": f"{slot.uid}:{slot.uid}",
         "WorkingDir": WORK,
         "Hostname": "box",
-        "Labels": {LABEL: kit.owner, VOLUME_LABEL: kit.layers.volume},
+        "Labels": {LABEL: base.owner, VOLUME_LABEL: base.layers.volume},
         "Tty": False,
         "OpenStdin": True,
-        "StdinOnce": True,  # when the server goes, the warden's input closes and the box ends
+        "StdinOnce": True,  # when the server dies, the init's input closes and it exits
         "AttachStdin": True,
         "AttachStdout": True,
         "AttachStderr": True,
         "NetworkDisabled": True,
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": build_host_config(kit, place, plan),
+        "HostConfig": build_host_config(base, slot, plan),
     }
 
 
 def build_host_config(
-    kit: EngineFeatures, place: SlotFolders, plan: ContainerPlan
+    base: ContainerBase, slot: SlotIdentity, plan: ContainerPlan
 ) -> dict[str, Any]:
     """Return the part of the description that is about the host."""
-    memory = plan.memory_bytes + _WARDEN_BYTES
-    files = max(plan.open_files, _WARDEN_FILES)
-    owned = f"uid={place.uid},gid={place.uid}"
+    memory = plan.memory_bytes + _INIT_BYTES
+    files = max(plan.open_files, _INIT_FILES)
+    owned = f"uid={slot.uid},gid={slot.uid}"
     inodes = max(_LEAST_INODES, plan.disk_bytes // _BYTES_PER_INODE)
     folder = f"rw,nosuid,nodev,exec,size={plan.disk_bytes},nr_inodes={inodes},{owned}"
     return {
@@ -139,7 +144,7 @@ def build_host_config(
         "ReadonlyPaths": list(_READ_ONLY),
         "Memory": memory,
         "MemorySwap": memory,
-        "PidsLimit": plan.processes + _WARDEN_PROCESSES,
+        "PidsLimit": plan.processes + _INIT_PROCESSES,
         "CpusetCpus": ",".join(map(str, plan.cores)),
         "ShmSize": plan.disk_bytes,
         "Tmpfs": {WORK: f"{folder},mode=0700", TEMPORARY: f"{folder},mode=1777"},
@@ -149,34 +154,34 @@ def build_host_config(
             {"Name": "msgqueue", "Soft": 0, "Hard": 0},
         ],
         "Mounts": [
-            _overlay(kit, kit.layers.code, INSIDE),
-            *(_overlay(kit, folder, target) for folder, target in _public(plan)),
+            _overlay(base, base.layers.code, INSIDE),
+            *(_overlay(base, folder, target) for folder, target in _public(plan)),
         ],
         "Devices": [],
-        "DeviceRequests": _ask_for_gpus(place.gpus),
+        "DeviceRequests": _request_gpus(slot.gpus),
         "GroupAdd": [],
         "LogConfig": {"Type": "none", "Config": {}},
         "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0},
-        "AutoRemove": False,  # how it died must still be readable
+        "AutoRemove": False,  # the server reads how it died
         "Init": False,
         "OomKillDisable": False,
         "PublishAllPorts": False,
-        **({"Runtime": kit.runtime} if kit.runtime else {}),
+        **({"Runtime": base.runtime} if base.runtime else {}),
     }
 
 
-def _overlay(kit: EngineFeatures, folder: str, target: str) -> dict[str, Any]:
-    """Return a view of a folder that no other container shares, and that goes with this one.
+def _overlay(base: ContainerBase, folder: str, target: str) -> dict[str, Any]:
+    """Return a view of a folder that no other container shares and that is removed with this one.
 
-    The engine marks no anonymous volume as read-only; an overlay with no upper folder is.
+    The engine cannot mark an anonymous volume as read-only; an overlay without an upper folder is.
     """
-    options = f"ro,lowerdir={folder}:{kit.layers.empty}"
+    options = f"ro,lowerdir={folder}:{base.layers.empty}"
     return {
         "Type": "volume",
         "Target": target,
         "VolumeOptions": {
             "NoCopy": True,
-            "Labels": {LABEL: kit.owner},
+            "Labels": {LABEL: base.owner},
             "DriverConfig": {
                 "Name": "local",
                 "Options": {"type": "overlay", "device": "overlay", "o": options},
@@ -191,21 +196,21 @@ def _public(plan: ContainerPlan) -> Iterator[tuple[str, str]]:
 
 
 def refuse_odd_path(folder: Path) -> None:
-    """Make sure that the engine can be told of a folder.
+    """Make sure that the path of a folder can be part of mount options.
 
     Raises:
-        SetupError: when its path cannot stand among the options of a mount.
+        SetupError: when it contains a separator of such options.
     """
     found = _SEPARATORS & set(str(folder))
     if found:
         message = (
             f"the data directory {folder} has {' and '.join(sorted(found))} in its path, "
-            "which no container can be given: choose another"
+            "which mount options cannot contain: choose another"
         )
         raise SetupError(message)
 
 
-def _ask_for_gpus(gpus: tuple[str, ...]) -> list[dict[str, Any]]:
+def _request_gpus(gpus: tuple[str, ...]) -> list[dict[str, Any]]:
     if not gpus:
         return []
     return [{"Driver": "nvidia", "DeviceIDs": list(gpus), "Capabilities": [["gpu", "compute"]]}]

@@ -1,11 +1,11 @@
-"""All talk with the container engine, over its socket and through its own library.
+"""The container engine, through its socket and its own library.
 
-The library blocks, so every call runs in one of a few threads, each with a connection of its own;
-the two streams of a container do not: they are a socket that the event loop reads.
+The library blocks, so every call runs in one of a few threads, each with a connection of its own.
+The two streams of a container do not: they are a socket that the event loop reads.
 
-Nothing is ever copied into or out of a running container, where a path can be swapped for a link
-half-way. The warden's code goes, as an uncompressed archive, into a volume by way of a container
-that is never started; the program goes in, and its file comes out, as bytes on a stream.
+Nothing is ever copied into or out of a running container, where a program could swap a path for a
+link half-way. The init's code goes into a volume by way of a container that is never started; the
+program goes in, and its files come out, as bytes on a stream.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SETTING = "REWARD_SERVER_SANDBOX__"
 
 
 class EngineError(Exception):
-    """The engine did not do what it was asked; `is_missing` says that it knows no such thing."""
+    """A call to the engine failed; `is_missing` says that what the call names does not exist."""
 
     def __init__(self, message: str, *, is_missing: bool = False) -> None:
         super().__init__(message)
@@ -54,8 +54,8 @@ class EngineError(Exception):
 
 
 @contextlib.contextmanager
-def _own_errors() -> Iterator[None]:
-    """Turn what the library raises into an error of ours."""
+def _engine_errors() -> Iterator[None]:
+    """Turn what the library raises into an `EngineError`."""
     try:
         yield
     except errors.NotFound as error:
@@ -74,21 +74,21 @@ class ContainerEngine:
         self._clients: list[Any] = []
         self._is_closed = False
 
-    async def call(self, ask: Callable[[Any], T]) -> T:
-        """Ask the engine something in a thread.
+    async def call(self, request: Callable[[Any], T]) -> T:
+        """Make a request to the engine in a thread.
 
         Raises:
             EngineError: when it is gone, silent, or refuses.
         """
         if self._is_closed:
-            message = "the engine's connections are shut"
+            message = "the engine's connections are closed"
             raise EngineError(message)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._ask, ask)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._request, request)
 
-    def _ask(self, ask: Callable[[Any], T]) -> T:
-        with _own_errors():
-            _try(self._url)
-            return ask(self._client())
+    def _request(self, request: Callable[[Any], T]) -> T:
+        with _engine_errors():
+            _probe(self._url)
+            return request(self._client())
 
     def _client(self) -> Any:  # noqa: ANN401 - the library has no types
         if not hasattr(self._local, "client"):
@@ -98,39 +98,39 @@ class ContainerEngine:
         return self._local.client
 
     async def find_image(self, name: str) -> str:
-        """Return the immutable identity of an image that must be there already."""
+        """Return the immutable id of an image that must exist already."""
         found = await self.call(lambda api: api.inspect_image(name))
         return str(found["Id"])
 
-    async def look_at_runtime(self, runtime: str | None) -> None:
-        """Make sure that no way out of its containers is known.
+    async def check_runtime(self, runtime: str | None) -> None:
+        """Make sure that the runtime has no known way out of its containers.
 
         Raises:
-            SetupError: when one is.
+            SetupError: when it has one.
         """
-        await self.call(lambda api: _look_at_runtime(api, runtime))
+        await self.call(lambda api: _check_runtime(api, runtime))
 
-    async def place_inside(self, image: str) -> Layers:
-        """Have a volume with the warden's code, and return where the engine finds it."""
-        return await self.call(lambda api: volumes.place(api, image))
+    async def install_scripts(self, image: str) -> Layers:
+        """Make a volume with the box scripts, and return where the engine finds it."""
+        return await self.call(lambda api: volumes.install_scripts(api, image))
 
-    async def remove_others(self, layers: Layers) -> list[str]:
+    async def remove_other_versions(self, layers: Layers) -> list[str]:
         """Remove the volumes of other versions that nobody uses."""
-        return await self.call(lambda api: volumes.remove_others(api, layers))
+        return await self.call(lambda api: volumes.remove_other_versions(api, layers))
 
     async def create(self, config: dict[str, Any]) -> str:
-        """Make a container and return its identity."""
+        """Make a container and return its id."""
         made = await self.call(lambda api: api.create_container_from_config(config))
         return str(made["Id"])
 
     async def attach(self, container: str) -> Stream:
         """Return the input and output of a container as one stream.
 
-        The library can do this only by taking its own connection apart; a connection of ours
-        that the event loop reads is shorter.
+        The library offers this only as a blocking socket; a connection of our own can be read by
+        the event loop.
 
         Raises:
-            EngineError: when the engine does not give it.
+            EngineError: when the engine refuses.
         """
         path = self._url.removeprefix("unix://")
         try:
@@ -150,14 +150,14 @@ class ContainerEngine:
         """Start a container."""
         await self.call(lambda api: api.start(container))
 
-    async def look(self, container: str) -> dict[str, Any]:
+    async def inspect_state(self, container: str) -> dict[str, Any]:
         """Return the state of a container as the engine sees it."""
         found = await self.call(lambda api: api.inspect_container(container))
         state: dict[str, Any] = found["State"]
         return state
 
     async def remove(self, container: str) -> None:
-        """Kill a container if it lives and take it away; one that is gone is fine."""
+        """Kill a container if it runs and remove it; one that does not exist is fine."""
         try:
             await self.call(lambda api: api.remove_container(container, v=True, force=True))
         except EngineError as error:
@@ -165,15 +165,15 @@ class ContainerEngine:
                 raise
 
     async def remove_stale(self, older_than_seconds: float) -> list[str]:
-        """Remove containers and volumes of servers that are gone, whichever they belonged to.
+        """Remove containers and volumes that dead servers have left.
 
-        A running container holds on to its server by its open input and ends without it, so only
-        those that do not run can be stale; a living server removes its own within moments.
+        A running container ends when its server's end of its input closes, so only those that do
+        not run can be stale; a living server removes its own within moments.
         """
         return await self.call(lambda api: _remove_stale(api, older_than_seconds))
 
     def close(self) -> None:
-        """Shut all connections; calls under way are waited for."""
+        """Wait for calls in progress and close all connections."""
         self._is_closed = True
         self._pool.shutdown()
         for client in self._clients:
@@ -181,7 +181,7 @@ class ContainerEngine:
 
 
 def explain(error: EngineError, image: str) -> str:
-    """Say what is missing and what to do about it."""
+    """Return what is missing and what to do about it."""
     if error.is_missing:
         return f"the engine has no image {image}: run `make images`, or set {_SETTING}IMAGE"
     return (
@@ -191,22 +191,22 @@ def explain(error: EngineError, image: str) -> str:
 
 
 def describe(url: str | None, image: str, runtime: str | None = None) -> tuple[str, str | None]:
-    """Return what an engine and its image are, and a reservation about it if there is one.
+    """Return the versions of an engine and its image, and a warning about them if there is one.
 
     Raises:
         SetupError: when there is no engine, no image or no safe runtime; the text names the remedy.
     """
     try:
-        with _own_errors(), contextlib.closing(make_client(url)) as client:
+        with _engine_errors(), contextlib.closing(make_client(url)) as client:
             version, found = client.version()["Version"], client.inspect_image(image)["Id"]
-            reservation = _look_at_runtime(client, runtime)
+            warning = _check_runtime(client, runtime)
     except EngineError as error:
         raise SetupError(explain(error, image)) from error
-    return f"{version}, {image}@{found[:23]}", reservation
+    return f"{version}, {image}@{found[:23]}", warning
 
 
-def _look_at_runtime(api: Any, runtime: str | None) -> str | None:  # noqa: ANN401
-    return runc.look(api.version(), runtime or api.info().get("DefaultRuntime", ""))
+def _check_runtime(api: Any, runtime: str | None) -> str | None:  # noqa: ANN401
+    return runc.check_version(api.version(), runtime or api.info().get("DefaultRuntime", ""))
 
 
 def find_engine(url: str | None) -> str:
@@ -222,23 +222,23 @@ def find_engine(url: str | None) -> str:
     return found
 
 
-def _try(url: str) -> None:
+def _probe(url: str) -> None:
     """Connect and hang up."""
-    with socket.socket(socket.AF_UNIX) as trial:
-        trial.connect(url.removeprefix("unix://"))
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.connect(url.removeprefix("unix://"))
 
 
 def make_client(url: str | None) -> Any:  # noqa: ANN401 - the library has no types
     """Connect to an engine.
 
-    The library would keep one open connection for every address it ever asked, and leave one
-    behind when nobody answers: so the engine is tried first, and each answer ends its connection.
+    The library keeps one open connection for every address it has ever called, and leaks one when
+    nobody answers: so a plain connection comes first, and each answer ends its connection.
 
     Raises:
         OSError: when nobody answers.
     """
     found = find_engine(url)
-    _try(found)
+    _probe(found)
     client = docker.APIClient(base_url=found, version=_API_VERSION, timeout=_CALL_SECONDS)
     client.headers["Connection"] = "close"
     return client

@@ -1,7 +1,7 @@
-"""Whether the engine's runc is one that programs are known to break out of.
+"""Whether the engine's runc is a version that programs are known to break out of.
 
-Distributions mend old versions without renaming them: the revisions of Debian and Ubuntu that
-carry the first fix are listed. Nothing is said about other runtimes.
+Distributions patch old versions without a new number: the revisions of Debian and Ubuntu that
+carry the first fix are listed. Other runtimes are not checked.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ _REMEDY = "upgrade runc (1.2.8, 1.3.3, 1.4.0 or newer), or set REWARD_SERVER_SAN
 class RuncRating(Enum):
     """What is known about a version of runc."""
 
-    SOUND = "every fix we know of"
-    AGED = "without the fixes of November 2025"
-    OPEN = "without the fix of January 2024"
+    FIXED = "every fix we know of"
+    OLD = "without the fixes of November 2025"
+    VULNERABLE = "without the fix of January 2024"
 
 
 def rate(version: str, commit: str) -> RuncRating:
-    """Return what is known about a runc by what the engine tells of it."""
+    """Return what is known about a runc by the engine's description of it."""
     found = _VERSION.match(version)
     if found is None:
-        return RuncRating.AGED
-    number = _order(found)
+        return RuncRating.OLD
+    number = _version_tuple(found)
     if number < _FIRST_FIX:
         is_patched = any(_is_patched(text) for text in (version, commit))
-        return RuncRating.AGED if is_patched else RuncRating.OPEN
+        return RuncRating.OLD if is_patched else RuncRating.VULNERABLE
     fixes = [fix for fix in _LATER_FIXES if fix[:2] <= number[:2]]
-    return RuncRating.SOUND if fixes and number >= fixes[-1] else RuncRating.AGED
+    return RuncRating.FIXED if fixes and number >= fixes[-1] else RuncRating.OLD
 
 
-def _order(found: re.Match[str]) -> tuple[int, ...]:
+def _version_tuple(found: re.Match[str]) -> tuple[int, ...]:
     return tuple(int(part or _RELEASE) for part in found.groups())
 
 
@@ -64,22 +64,22 @@ def _is_patched(text: str) -> bool:
     return False
 
 
-def look(told: Mapping[str, Any], runtime: str) -> str | None:
-    """Return a reservation about the runc in an engine's account of itself, if there is one.
+def check_version(description: Mapping[str, Any], runtime: str) -> str | None:
+    """Return a warning about the runc that an engine describes, if there is one.
 
     Raises:
         SetupError: when programs are known to break out of it; the text names the remedy.
     """
-    parts = [part for part in told.get("Components") or () if part["Name"] == "runc"]
+    parts = [part for part in description.get("Components") or () if part["Name"] == "runc"]
     if runtime not in _RUNTIMES or not parts:
         return None
     version = parts[0]["Version"]
     match rate(version, parts[0].get("Details", {}).get("GitCommit", "")):
-        case RuncRating.OPEN:
+        case RuncRating.VULNERABLE:
             message = f"programs can leave containers of runc {version} (CVE-2024-21626): {_REMEDY}"
             raise SetupError(message)
-        case RuncRating.AGED:
+        case RuncRating.OLD:
             faults = "CVE-2025-31133, CVE-2025-52565 and CVE-2025-52881"
             return f"runc {version} may have no fix of {faults}: {_REMEDY}"
-        case RuncRating.SOUND:
+        case RuncRating.FIXED:
             return None

@@ -1,4 +1,4 @@
-"""Boxes made by a container engine: one fresh container per program, a warden inside."""
+"""Runs each program in a container of its own, started by a trusted init."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ from reward_server.model import (
     Limits,
     Program,
 )
-from reward_server.sandbox.bubblewrap.command import ENVIRONMENT, INSIDE
-from reward_server.sandbox.cores import share, share_cores
+from reward_server.sandbox import blame
 from reward_server.sandbox.docker.container_config import (
+    ContainerBase,
     ContainerPlan,
-    EngineFeatures,
-    SlotFolders,
+    SlotIdentity,
     build_config,
     program_environment,
 )
 from reward_server.sandbox.docker.engine import ContainerEngine, EngineError, explain
 from reward_server.sandbox.docker.pool import DockerSlot
-from reward_server.sandbox.leases import SlotLeases
+from reward_server.sandbox.leases import SlotLeases, share, share_cores
 from reward_server.sandbox.output import Output, kept_bytes
-from reward_server.sandbox.payload import RunInstructions, pack
+from reward_server.sandbox.payload import ENVIRONMENT, INSIDE, RunInstructions, pack
 from reward_server.sandbox.pressure import PressureMonitor, lost_share
-from reward_server.sandbox.reporting import LeftBehind, RunReport, build_execution
+from reward_server.sandbox.run_report import RunReport, build_execution
 from reward_server.sandbox.seccomp import build_filter
 from reward_server.sandbox.stall import ActivitySample, StallDetector
 
@@ -53,12 +52,12 @@ log = logging.getLogger(__name__)
 _BOOT_SECONDS = 30.0
 _GRACE_SECONDS = 15.0
 _STALE_SECONDS = 120.0
-_EVIDENCE_SECONDS = 2.0
+_OOM_FLAG_SECONDS = 2.0
 _KILLED = 137
 
 
 class DockerSandbox:
-    """Runs programs in containers, one slot per core, the rest waiting in order."""
+    """Runs programs in containers, one slot per core, the rest waiting in instructions."""
 
     def __init__(  # noqa: PLR0913 - one argument a setting
         self,
@@ -75,8 +74,8 @@ class DockerSandbox:
         self.box = Box("docker", image)
         self._image = image
         cores = sorted(os.sched_getaffinity(0))
-        self._shares = [share_cores(cores, i, capacity.slots) for i in range(capacity.slots)]
-        self._leases = SlotLeases(self._shares, capacity.memory_bytes)
+        self._slot_cores = [share_cores(cores, i, capacity.slots) for i in range(capacity.slots)]
+        self._leases = SlotLeases(self._slot_cores, capacity.memory_bytes)
         self._contended_above = capacity.contended_above
         self._first_uid = first_uid
         self._runtime = runtime
@@ -91,33 +90,32 @@ class DockerSandbox:
         self._is_closed = False
 
     async def start(self) -> None:
-        """Find the engine and the image, clean up after the dead, and try one empty box.
+        """Find the engine and the image, remove what dead servers left, and run an empty program.
 
         Raises:
             SetupError: when this machine cannot isolate programs; the text names the remedy.
         """
         self._seccomp = build_filter()
         try:
-            await self._engine.look_at_runtime(self._runtime)
+            await self._engine.check_runtime(self._runtime)
             await self._engine.remove_stale(_STALE_SECONDS)
             image = await self._engine.find_image(self._image)
-            layers = await self._engine.place_inside(image)
-            await self._engine.remove_others(layers)
+            layers = await self._engine.install_scripts(image)
+            await self._engine.remove_other_versions(layers)
         except EngineError as error:
             raise SetupError(explain(error, self._image)) from error
-        self._kit = EngineFeatures(image, secrets.token_hex(8), layers, self._runtime)
+        self._base = ContainerBase(image, secrets.token_hex(8), layers, self._runtime)
         self.box = Box("docker", f"{self._image}@{image[:23]}")
-        for index in range(len(self._shares)):
-            place = SlotFolders(
-                self._first_uid + index, share(self._gpus, index, len(self._shares))
-            )
-            slot = DockerSlot(self._engine, place, self._build, is_warm=self._is_warm)
+        for index in range(len(self._slot_cores)):
+            gpus = share(self._gpus, index, len(self._slot_cores))
+            identity = SlotIdentity(self._first_uid + index, gpus)
+            slot = DockerSlot(self._engine, identity, self._build, keeps_warm=self._is_warm)
             self._slots.append(slot)
-        await self._prove()
+        await self._run_probe()
         self._cleaner = self._spawn(self._remove_stale_forever())
 
-    def _build(self, place: SlotFolders, plan: ContainerPlan) -> dict[str, Any]:
-        return build_config(self._kit, place, plan)
+    def _build(self, identity: SlotIdentity, plan: ContainerPlan) -> dict[str, Any]:
+        return build_config(self._base, identity, plan)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -125,13 +123,14 @@ class DockerSandbox:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _prove(self) -> None:
-        """Run an empty program, so that an engine that cannot isolate is found out now."""
+    async def _run_probe(self) -> None:
+        """Run an empty program, so that an engine without isolation fails at the start."""
         nothing = Instrumented(Program("pass"), (), Instrumentation("off"))
         limits = Limits(30.0, 1 << 28, 1 << 20, 16, 64, 1 << 16, 1 << 16)
         try:
-            order = RunInstructions(nothing, limits, "probe")
-            execution = await self._run(self._slots[0], order, self._plan(order, self._shares[0]))
+            instructions = RunInstructions(nothing, limits, "probe")
+            plan = self._plan(instructions, self._slot_cores[0])
+            execution = await self._run(self._slots[0], instructions, plan)
         except InfrastructureError as error:
             message = f"no container can be started here ({error.message}; see the log)"
             raise SetupError(message) from error
@@ -145,12 +144,12 @@ class DockerSandbox:
             try:
                 await self._engine.remove_stale(_STALE_SECONDS)
             except EngineError as error:
-                log.warning("stale containers could not be looked for: %s", error)
+                log.warning("failed to remove stale containers: %s", error)
 
     async def execute(
         self, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
     ) -> Execution:
-        """Run the program once in a fresh container and tell what happened.
+        """Run the program once in a fresh container and return what happened.
 
         Raises:
             InfrastructureError: `sandbox_unavailable` when no container could be started,
@@ -158,77 +157,88 @@ class DockerSandbox:
         """
         if instrumented.failure is not None:
             return Execution(self.box, instrumented.failure)
-        return await self._carry_out(RunInstructions(instrumented, limits, task_id, public))
+        return await self._run_leased(RunInstructions(instrumented, limits, task_id, public))
 
-    async def run(self, errand: AdHocProgram, limits: Limits, patience_seconds: float) -> Execution:
-        """Run a bare program once in a fresh container that has no task's data.
+    async def run(
+        self, program: AdHocProgram, limits: Limits, queue_timeout_seconds: float
+    ) -> Execution:
+        """Run an ad hoc program once in a fresh container that has no task's data.
 
         Raises:
-            TimeoutError: when it got no place within its patience; nothing has run then.
+            TimeoutError: when it got no slot in time; nothing has run then.
             InfrastructureError: as `execute`.
         """
-        return await self._carry_out(RunInstructions.of(errand, limits), patience_seconds)
+        instructions = RunInstructions.for_ad_hoc(program, limits)
+        return await self._run_leased(instructions, queue_timeout_seconds)
 
-    async def _carry_out(
-        self, order: RunInstructions, patience_seconds: float | None = None
+    async def _run_leased(
+        self, instructions: RunInstructions, queue_timeout_seconds: float | None = None
     ) -> Execution:
         self._refuse_if_closed()
-        asked, limits = time.monotonic(), order.limits
-        lease = self._leases.hold(limits.cores, limits.memory_bytes, patience_seconds)
-        async with lease as lent:
-            queue_seconds = time.monotonic() - asked
-            slot = self._slots[lent.places[0]]
+        queued_at, limits = time.monotonic(), instructions.limits
+        async with self._leases.acquire(
+            limits.cores, limits.memory_bytes, queue_timeout_seconds
+        ) as lease:
+            queue_seconds = time.monotonic() - queued_at
+            slot = self._slots[lease.slots[0]]
             with boundary(ErrorKind.SANDBOX_LOST, "execute"):
-                plan = self._plan(order, lent.cores)
-                execution = await self._run(slot, order, plan)
-            if not self._is_closed and not self._leases.is_wanted:  # they know what to make
+                plan = self._plan(instructions, lease.cores)
+                execution = await self._run(slot, instructions, plan)
+            # Whoever waits takes the slot at once and may need another plan.
+            if not self._is_closed and not self._leases.has_waiting:
                 slot.prepare(plan)
         return replace(execution, queue_seconds=queue_seconds)
 
-    def _plan(self, order: RunInstructions, cores: tuple[int, ...]) -> ContainerPlan:
-        if order.public is None:
-            return ContainerPlan.of(order.task_id, None, (0, 0), cores, order.limits)
+    def _plan(self, instructions: RunInstructions, cores: tuple[int, ...]) -> ContainerPlan:
+        if instructions.public is None:
+            return ContainerPlan.of(instructions.task_id, None, (0, 0), cores, instructions.limits)
         try:
-            status = order.public.stat()
+            status = instructions.public.stat()
         except OSError as error:
-            message = "the task's public data is not there"
+            message = "the task's public data does not exist"
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
         identity = status.st_dev, status.st_ino
-        public = str(self._to_host(order.public))
-        return ContainerPlan.of(order.task_id, public, identity, cores, order.limits)
+        public = str(self._to_host(instructions.public))
+        return ContainerPlan.of(instructions.task_id, public, identity, cores, instructions.limits)
 
     async def _run(
-        self, slot: DockerSlot, order: RunInstructions, plan: ContainerPlan
+        self, slot: DockerSlot, instructions: RunInstructions, plan: ContainerPlan
     ) -> Execution:
-        begun, limits = time.monotonic(), order.limits
-        box = await self._open(slot, plan)
-        self._running.add(box)
-        barometer = PressureMonitor(None, plan.cores)
-        calm = barometer.read()
+        begun, limits = time.monotonic(), instructions.limits
+        container = await self._open(slot, plan)
+        self._running.add(container)
+        monitor = PressureMonitor(None, plan.cores)
+        pressure_before = monitor.read()
         try:
-            kept = kept_bytes(order.errand, limits.output_bytes)
-            output = Output(order.instrumented, limits.output_bytes, kept_bytes=kept)
-            request = self._request(plan.cores, order, output)
-            watch = StallDetector(
+            kept = kept_bytes(instructions.ad_hoc, limits.output_bytes)
+            output = Output(instructions.instrumented, limits.output_bytes, kept_bytes=kept)
+            request = self._request(plan.cores, instructions, output)
+            stall_detector = StallDetector(
                 limits.stall_seconds,
-                lambda: ActivitySample(output.total_bytes, box.cpu_seconds),
-                box.interrupt,
+                lambda: ActivitySample(output.total_bytes, container.cpu_seconds),
+                container.interrupt,
             )
-            async with watch:
-                told, started = await self._converse(box, request, output, limits)
-            pressure = lost_share(calm, barometer.read(), told.cpu_seconds, was_full=False)
+            async with stall_detector:
+                report, started = await self._converse(container, request, output, limits)
+            pressure = lost_share(
+                pressure_before, monitor.read(), report.cpu_seconds, was_full=False
+            )
         finally:
-            self._running.discard(box)
-            await asyncio.shield(self._spawn(_remove(box)))
-        stalled_seconds = limits.stall_seconds if watch.stalled and told.killed else None
-        left = LeftBehind(bytes(box.artifact), box.fetched(), order.fetch)
-        execution = build_execution(self.box, told, output, left, stalled_seconds)
-        return replace(
-            execution,
-            boot_seconds=(started or begun) - begun,
+            self._running.discard(container)
+            await asyncio.shield(self._spawn(_remove(container)))
+        has_stalled = stall_detector.stalled and report.interrupted
+        report = replace(
+            report,
+            artifact=bytes(container.artifact),
+            file_contents=container.file_contents,
+            output_exceeded=output.exceeded,
+            stalled_seconds=limits.stall_seconds if has_stalled else None,
             pressure=pressure,
-            contended=pressure is not None and pressure > self._contended_above,
         )
+        execution = build_execution(
+            report, self.box, output, instructions.fetch, self._contended_above
+        )
+        return replace(execution, boot_seconds=(started or begun) - begun)
 
     async def _open(self, slot: DockerSlot, plan: ContainerPlan) -> Container:
         self._refuse_if_closed()
@@ -240,12 +250,12 @@ class DockerSandbox:
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message) from error
 
     async def _take(self, slot: DockerSlot, plan: ContainerPlan) -> Container:
-        """Take a container; what it is laid over is put back if somebody has tidied it away."""
+        """Take a container; if that fails, restore the volume of scripts and try once more."""
         try:
             return await slot.take(plan)
         except EngineError as error:
-            log.warning("a container did not start and is tried again: %s", error)
-            await self._engine.place_inside(self._kit.image)
+            log.warning("a container did not start; trying again: %s", error)
+            await self._engine.install_scripts(self._base.image)
             return await slot.take(plan)
 
     def _refuse_if_closed(self) -> None:
@@ -254,57 +264,59 @@ class DockerSandbox:
             raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
 
     def _request(
-        self, cores: tuple[int, ...], order: RunInstructions, output: Output
+        self, cores: tuple[int, ...], instructions: RunInstructions, output: Output
     ) -> dict[str, Any]:
-        limits = order.limits
+        limits = instructions.limits
         return {
             "argv": [f"{ENVIRONMENT}/bin/python", f"{INSIDE}/launcher.py"],
             "environment": program_environment(len(cores)),
             "seccomp": self._seccomp,
-            "payload": pack(order, output.tokens, counted=True),
+            "payload": pack(instructions, output.tokens, has_cgroup=True),
             "boot_seconds": _BOOT_SECONDS,
             "wall_seconds": limits.wall_seconds,
-            "beat_seconds": limits.stall_seconds and min(1.0, limits.stall_seconds / 10),
-            **order.wanted,
+            "heartbeat_seconds": limits.stall_seconds and min(1.0, limits.stall_seconds / 10),
+            **instructions.collection,
         }
 
     async def _converse(
-        self, box: Container, request: dict[str, Any], output: Output, limits: Limits
+        self, container: Container, request: dict[str, Any], output: Output, limits: Limits
     ) -> tuple[RunReport, float | None]:
-        """Have the box run its program; where it falls silent, find out why."""
-        run = asyncio.create_task(box.run(request, output.out, output.err))
-        told, started, is_overdue = None, None, False
+        """Have the container run its program; without a report, find out why there is none."""
+        run = asyncio.create_task(container.run(request, output.out, output.err))
+        report, started, is_overdue = None, None, False
         try:
-            started = await _wait_for_start(box, run)
+            started = await _wait_for_start(container, run)
             async with asyncio.timeout(limits.wall_seconds + _GRACE_SECONDS) as deadline:
-                output.on_excess = lambda: _hurry(box, deadline)
+                output.on_excess = lambda: _interrupt(container, deadline)
                 if started is not None:
-                    told = await asyncio.shield(run)
+                    report = await asyncio.shield(run)
         except TimeoutError:
             is_overdue = True
         finally:
             run.cancel()
             await asyncio.wait([run])
-        if told is None:
-            told = await self._find_out(box, output, started, is_overdue=is_overdue)
-        if not told.launched:
-            log.error("a program was not started: %s", output.err.text())
-            message = "the box could not be started"
-            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
-        return told, started
+        if report is None:
+            report = await self._reconstruct_report(
+                container, output, started, is_overdue=is_overdue
+            )
+        blame.raise_if_sandbox_failed(report, output.err.text())
+        return report, started
 
-    async def _find_out(
-        self, box: Container, output: Output, started: float | None, *, is_overdue: bool
+    async def _reconstruct_report(
+        self, container: Container, output: Output, started: float | None, *, is_overdue: bool
     ) -> RunReport:
-        """Tell from the engine's account how a box ended that made no report.
+        """Build the report that the init did not send from the engine's state of the container.
 
         Raises:
-            InfrastructureError: when the program is not to blame by that account.
+            InfrastructureError: when that state does not blame the program.
         """
-        state = await self._final_state(box, is_overdue=is_overdue)
-        ended_by_us = bool(state.get("Running")) and (is_overdue or output.exceeded)
-        if started is None or not (state.get("OOMKilled") or ended_by_us):
-            log.error("a container was lost (%s): %s", state or "gone", box.complaint)
+        state = await self._final_state(container, is_overdue=is_overdue)
+        is_blamed = blame.explains_missing_report(
+            out_of_memory=bool(state.get("OOMKilled")),
+            ended_by_server=bool(state.get("Running")) and (is_overdue or output.exceeded),
+        )
+        if started is None or not is_blamed:
+            log.error("a container was lost (%s): %s", state or "removed", container.errors)
             kind = ErrorKind.SANDBOX_UNAVAILABLE if started is None else ErrorKind.SANDBOX_LOST
             message = "the sandbox was lost while the program ran"
             raise InfrastructureError(kind, message)
@@ -312,24 +324,19 @@ class DockerSandbox:
             launched=True,
             start_ns=int(started * 1e9),
             end_ns=time.monotonic_ns(),
-            status=_KILLED,
+            exit_code=_KILLED,
             timed_out=is_overdue,
-            killed=True,
-            cpu_seconds=0.0,
-            peak_memory_bytes=0,
-            disk_full=False,
-            artifact="absent",
+            interrupted=True,
             oom_kills=int(bool(state.get("OOMKilled"))),
-            processes_refused=0,
         )
 
-    async def _final_state(self, box: Container, *, is_overdue: bool) -> dict[str, Any]:
-        """Return the last state of a container; the engine learns of an OOM kill a little late."""
+    async def _final_state(self, container: Container, *, is_overdue: bool) -> dict[str, Any]:
+        """Return the last state of a container; the engine flags an OOM kill a little late."""
         state: dict[str, Any] = {}
         with contextlib.suppress(EngineError, TimeoutError):
-            async with asyncio.timeout(_EVIDENCE_SECONDS):
+            async with asyncio.timeout(_OOM_FLAG_SECONDS):
                 while not state.get("OOMKilled"):
-                    state = await self._engine.look(box.container)
+                    state = await self._engine.inspect_state(container.container_id)
                     if is_overdue:
                         break
                     await asyncio.sleep(0.1)
@@ -338,39 +345,41 @@ class DockerSandbox:
     async def aclose(self) -> None:
         """Kill every box and stop."""
         self._is_closed = True
-        for box in list(self._running):
-            await _remove(box)
+        for container in list(self._running):
+            await _remove(container)
         for slot in self._slots:
             await slot.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_SECONDS):
-                await self._leases.returned()  # then nobody has anything left to ask
+                await self._leases.wait_until_released()  # after that nobody needs the engine
         if self._cleaner is not None:
             self._cleaner.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._engine.close)
 
 
-async def _wait_for_start(box: Container, run: asyncio.Task[RunReport | None]) -> float | None:
-    """Return when the program started, or nothing if the run is over without that."""
-    started = asyncio.create_task(box.started.wait())
+async def _wait_for_start(
+    container: Container, run: asyncio.Task[RunReport | None]
+) -> float | None:
+    """Return when the program started, or None if the run ended before."""
+    started = asyncio.create_task(container.started.wait())
     try:
         async with asyncio.timeout(_BOOT_SECONDS + _GRACE_SECONDS):
             await asyncio.wait([started, run], return_when=asyncio.FIRST_COMPLETED)
     finally:
         started.cancel()
-    return time.monotonic() if box.started.is_set() else None
+    return time.monotonic() if container.started.is_set() else None
 
 
-def _hurry(box: Container, deadline: asyncio.Timeout) -> None:
-    """End a run that has printed too much, and give it little time to tell about it."""
-    box.interrupt()
+def _interrupt(container: Container, deadline: asyncio.Timeout) -> None:
+    """End a run that has printed too much, and leave its init little time to report."""
+    container.interrupt()
     deadline.reschedule(asyncio.get_running_loop().time() + _GRACE_SECONDS)
 
 
-async def _remove(box: Container) -> None:
-    """Take a container away; an engine that cannot is found out by the next program."""
+async def _remove(container: Container) -> None:
+    """Remove a container; if the engine fails, the next program will find out."""
     try:
-        await box.remove()
+        await container.remove()
     except EngineError as error:
         log.warning("a container could not be removed: %s", error)

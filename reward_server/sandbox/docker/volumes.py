@@ -1,9 +1,14 @@
-"""What containers are laid over: one volume with the warden's code and an empty folder.
+"""The volume below the containers' overlays: the box scripts and an empty folder.
 
-No two containers share a file. A file that two can see is a channel, even where neither may write:
-one locks or opens it, the other notices. So every container sees the warden's code and its public
-data through an overlay of its own, an anonymous volume that goes when the container goes. An
-overlay without a writable layer needs two folders below it: the second is the empty one.
+No two containers share an inode. A file that two can see is a channel, even where neither may
+write: one locks or opens it, the other notices. So every container sees the scripts and its public
+data through an overlay of its own, an anonymous volume that is removed with the container. An
+overlay without a writable layer needs two lower folders: the second is the empty one.
+
+The scripts reach the volume as an uncompressed archive (CVE-2026-41567 is about compressed ones),
+by way of a container that is never started, so that nothing can swap a path while the engine
+unpacks (CVE-2026-42306). The volume is read back and compared before and after: its name is a
+digest of the content, but another server may have died half-way through filling it.
 """
 
 from __future__ import annotations
@@ -19,27 +24,26 @@ from typing import Any
 
 from docker import errors
 
-from reward_server.sandbox.bubblewrap.command import INSIDE
 from reward_server.sandbox.docker.container_config import LABEL, VOLUME_LABEL
+from reward_server.sandbox.payload import INSIDE
 
 _INSIDE = Path(__file__).parents[1] / "inside"
-_KEEPER = Path(__file__).parents[1] / "slot_supervisor.py"
 _NAME = "reward-server-inside-"
 _CODE, _EMPTY = "code/", "empty/"
 
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Where the engine finds, on its own side, what it lays containers over."""
+    """Where the engine finds, on its own side, the lower folders of the overlays."""
 
     volume: str
     code: str
     empty: str
 
 
-def place(api: Any, image: str) -> Layers:  # noqa: ANN401 - the library has no types
-    """Have a volume with the warden's code, whose name tells its content."""
-    files = {f"{_CODE}{name}": content for name, content in _read_inside().items()}
+def install_scripts(api: Any, image: str) -> Layers:  # noqa: ANN401 - the library has no types
+    """Make a volume with the box scripts, whose name is a digest of its content."""
+    files = {f"{_CODE}{name}": content for name, content in _read_scripts().items()}
     content = {_CODE: b"", _EMPTY: b"", **files}
     name = f"{_NAME}{_digest(content)}"
     _fill(api, image, name, content)
@@ -47,9 +51,8 @@ def place(api: Any, image: str) -> Layers:  # noqa: ANN401 - the library has no 
     return Layers(name, f"{folder}/{_CODE[:-1]}", f"{folder}/{_EMPTY[:-1]}")
 
 
-def _read_inside() -> dict[str, bytes]:
-    paths = [*sorted(_INSIDE.glob("*.py")), _KEEPER]
-    return {path.name: path.read_bytes() for path in paths}
+def _read_scripts() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(_INSIDE.glob("*.py"))}
 
 
 def _digest(files: dict[str, bytes]) -> str:
@@ -64,7 +67,7 @@ def _fill(api: Any, image: str, name: str, files: dict[str, bytes]) -> None:  # 
     mount = {"Type": "volume", "Source": name, "Target": INSIDE, "VolumeOptions": {"NoCopy": True}}
     config = {
         "Image": image,
-        "Entrypoint": ["/nonexistent"],  # it is a way to the volume and never started
+        "Entrypoint": ["/nonexistent"],  # only a way into the volume, never started
         "Labels": {LABEL: "inside"},
         "HostConfig": {"Mounts": [mount], "NetworkMode": "none"},
     }
@@ -104,31 +107,31 @@ def _read(api: Any, container: str) -> dict[str, bytes]:  # noqa: ANN401
     return found
 
 
-def remove_others(api: Any, layers: Layers) -> list[str]:  # noqa: ANN401
-    """Remove the code of other versions that no container is laid over.
+def remove_other_versions(api: Any, layers: Layers) -> list[str]:  # noqa: ANN401
+    """Remove the scripts of other versions that no container uses.
 
-    A server of another version that has no container just now makes its volume anew.
+    A server of another version that has no container just now makes its volume again.
     """
     removed = []
     for volume in api.volumes(filters={"label": f"{LABEL}=inside"})["Volumes"] or ():
         name = volume["Name"]
         wanted = {"label": f"{VOLUME_LABEL}={name}"}
         if name != layers.volume and not api.containers(all=True, filters=wanted):
-            with contextlib.suppress(errors.APIError):  # in use, or gone
+            with contextlib.suppress(errors.APIError):  # in use, or already removed
                 api.remove_volume(name)
                 removed.append(name)
     return removed
 
 
 def remove_stale(api: Any, now: datetime, older_than_seconds: float) -> list[str]:  # noqa: ANN401
-    """Remove overlays whose containers somebody has removed without them."""
+    """Remove overlays whose containers were removed without them."""
     removed = []
     left = api.volumes(filters={"label": LABEL, "dangling": True})["Volumes"] or ()
     for volume in left:
         age_seconds = (now - datetime.fromisoformat(volume["CreatedAt"])).total_seconds()
         is_overlay = volume["Labels"][LABEL] != "inside"
         if is_overlay and age_seconds >= older_than_seconds:
-            with contextlib.suppress(errors.APIError):  # in use, or gone
+            with contextlib.suppress(errors.APIError):  # in use, or already removed
                 api.remove_volume(volume["Name"])
                 removed.append(volume["Name"])
     return removed

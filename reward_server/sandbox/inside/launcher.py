@@ -1,10 +1,10 @@
-"""The first thing that runs in a box: hands the box over, then becomes the program.
+"""The first code in a box: hands over what the supervisor needs, then becomes the program.
 
 It runs under the box's own Python, where this package does not exist, and imports nothing
 but built-in modules, because every program pays for what it imports. Until the last lines it
-is trusted; what it leaves behind for the program is a closed door: the payload is erased,
-the control socket and every other descriptor are shut. The program's file holds the code as
-the model wrote it; how markers come into it is described in `markers`.
+is trusted, and it leaves nothing for the program to use: the payload is erased, the control
+socket and every other descriptor are closed. The program's file holds the code as the model wrote
+it; `markers` describes how markers come into the compiled code.
 """
 
 import _socket
@@ -18,7 +18,11 @@ _CONTROL = 3
 
 
 def hand_over(control, started_ns, folders):
-    """Give the keeper the start time and the folders, whose contents outlive the box."""
+    """Send the supervisor the start time and descriptors of the folders.
+
+    A descriptor keeps a mount alive after the death of its namespace: the supervisor reads the
+    folders when every process that could change them is dead.
+    """
     descriptors = [os.open(folder, os.O_PATH | os.O_DIRECTORY) for folder in folders]
     packed = b"".join(fd.to_bytes(4, sys.byteorder) for fd in descriptors)
     rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)
@@ -48,8 +52,8 @@ def _write(file, data):
     os.close(descriptor)
 
 
-def _give_files(work, inputs):
-    """Lay what came with the program into its work directory."""
+def _write_files(work, inputs):
+    """Write the files that came with the program into its work directory."""
     for name, data in inputs.items():
         folder = os.path.dirname(name)
         if folder:
@@ -57,7 +61,7 @@ def _give_files(work, inputs):
         _write(os.path.join(work, name), data)
 
 
-def _give_input(folder, data):
+def _set_stdin(folder, data):
     """Make the program's standard input: a file without a name, in a folder of limited size."""
     path = os.path.join(folder, ".stdin")
     _write(path, data)
@@ -67,8 +71,8 @@ def _give_input(folder, data):
     os.close(descriptor)
 
 
-def _go_first():
-    """Have the kernel take the box before its keeper when memory runs out."""
+def _prefer_for_oom_kill():
+    """Have the kernel kill the box before its supervisor when memory runs out."""
     try:
         _write("/proc/self/oom_score_adj", b"1000")
     except OSError:  # a host that forbids it must not fail the program
@@ -86,8 +90,8 @@ def _limit(limits):
 
 
 def _compile(payload, file):
-    if payload["places"]:
-        import markers  # noqa: PLC0415 - every program would pay for what not all of them need
+    if payload["positions"]:
+        import markers  # noqa: PLC0415 - only programs with markers need it
 
         code = markers.compile_with_markers(payload, file)
     else:
@@ -108,18 +112,18 @@ def _become_main(file):
 
 def _prepare(payload):
     _limit(payload["limits"])
-    _go_first()
+    _prefer_for_oom_kill()
     file = payload["file"]
-    _give_files(os.path.dirname(file), payload["inputs"])
+    _write_files(os.path.dirname(file), payload["inputs"])
     if payload["stdin"]:
-        _give_input(payload["folders"][1], payload["stdin"])
+        _set_stdin(payload["folders"][1], payload["stdin"])
     _write(file, payload["code"].encode())
     sys.stdout.reconfigure(line_buffering=True)
     return _compile(payload, file), _become_main(file)
 
 
 def run(payloads):
-    """Become the program whose payload is the only element, which is taken away first.
+    """Become the program whose payload is the only element; popping it keeps no reference.
 
     An exception is shown as the interpreter would show it, without our own frames.
     """

@@ -1,9 +1,9 @@
 """Markers: calls compiled into a program that report its milestones from inside the box.
 
 They exist only in the compiled tree, after the statements they belong to and on their lines,
-so that a traceback shows the original and the program's file gives no token away. A marker is
-an audit event with a random name; the hook that hears it cannot be removed or listed, is
-hidden from the garbage collector, and answers only to the calls that were compiled in here.
+so that a traceback shows the original and the program's file reveals no token. A marker is an
+audit event with a random name. The hook that receives it cannot be removed or listed, is hidden
+from the garbage collector, and responds only to the calls that were compiled in here.
 """
 
 import _ast
@@ -17,9 +17,9 @@ _FIRST_COLUMN = 1_000_000
 
 
 def compile_with_markers(payload, file):
-    """Return the program's code with its markers, and begin to listen for them."""
+    """Return the program's code with its markers, and install the hook for them."""
     tree = compile(payload["code"], file, "exec", _ONLY_TREE, dont_inherit=True)
-    _place(tree, payload["places"], payload["name"])
+    _insert(tree, payload["positions"], payload["name"])
     code = compile(tree, file, "exec", dont_inherit=True)
     setattr(builtins, payload["name"], sys.audit)
     sys.addaudithook(_make_hook(payload["name"], payload["tokens"], _all_codes(code)))
@@ -27,7 +27,7 @@ def compile_with_markers(payload, file):
     return code
 
 
-def _place(tree, places, name):
+def _insert(tree, positions, name):
     pending = [tree]
     count = 0
     while pending:
@@ -39,29 +39,29 @@ def _place(tree, places, name):
             elif isinstance(value, list):
                 pending += [item for item in value if isinstance(item, _ast.AST)]
                 if value and isinstance(value[0], _ast.stmt):
-                    value[:], count = _with_markers(value, places, name, count)
+                    value[:], count = _with_markers(value, positions, name, count)
 
 
-def _with_markers(statements, places, name, count):
+def _with_markers(statements, positions, name, count):
     marked = []
     for statement in statements:
         marked.append(statement)
-        for milestone in places.get((statement.lineno, statement.col_offset), ()):
+        for milestone in positions.get((statement.lineno, statement.col_offset), ()):
             marked.append(_marker(statement, name, milestone, _FIRST_COLUMN + count))
             count += 1
     return marked, count
 
 
 def _marker(statement, name, milestone, column):
-    where = {
+    location = {
         "lineno": statement.lineno,
         "end_lineno": statement.lineno,
         "col_offset": column,
         "end_col_offset": column + 1,
     }
-    function = _ast.Name(name, _ast.Load(), **where)
-    arguments = [_ast.Constant(name, **where), _ast.Constant(milestone, **where)]
-    return _ast.Expr(_ast.Call(function, arguments, [], **where), **where)
+    function = _ast.Name(name, _ast.Load(), **location)
+    arguments = [_ast.Constant(name, **location), _ast.Constant(milestone, **location)]
+    return _ast.Expr(_ast.Call(function, arguments, [], **location), **location)
 
 
 def _all_codes(code):
@@ -73,7 +73,11 @@ def _all_codes(code):
 
 
 def _make_hook(name, tokens, codes):
-    """Make the listener that reports each milestone once, from a place compiled in for it."""
+    """Make the audit hook that reports each milestone once, from a call compiled in for it.
+
+    The column of the calling instruction identifies such a call: no source text has columns
+    beyond a million. The program's own `sys.audit` calls have other columns or code objects.
+    """
     get_frame, write = sys._getframe, os.write  # noqa: SLF001 - there is no public way
     stat, stream = os.fstat, os.fstat(2)
     channels = (os.dup2(2, os.sysconf("SC_OPEN_MAX") - 1, inheritable=False), 2)
@@ -84,11 +88,11 @@ def _make_hook(name, tokens, codes):
                 now = stat(channel)
                 if (now.st_dev, now.st_ino) == (stream.st_dev, stream.st_ino):
                     return write(channel, token)
-            except OSError:  # the program shut it: its right, and no reason to fail it
+            except OSError:  # the program closed it, which must not fail it
                 continue
         return 0
 
-    def hear(event, arguments):
+    def on_event(event, arguments):
         if event != name:
             return
         token = tokens.get(arguments[0]) if arguments else None
@@ -100,4 +104,4 @@ def _make_hook(name, tokens, codes):
         if id(frame.f_code) in codes and column and column >= _FIRST_COLUMN and report(token):
             tokens.pop(arguments[0], None)
 
-    return hear
+    return on_event

@@ -1,9 +1,9 @@
-"""How a forked program leaves: as the interpreter would end it, without taking it apart.
+"""How a forked program exits: as the interpreter would end it, without finalising it.
 
-Taking apart an interpreter with hundreds of modules touches all the memory it shares with its
-parent, which costs more than most programs do. What a program can notice of it happens here,
-in the interpreter's order: its threads are awaited, its exit functions run, its own module
-goes away (which closes the files it left open), its streams are flushed.
+Finalising an interpreter with hundreds of modules writes to all the memory it shares with its
+parent, which costs more than most programs do. What a program can observe of it happens here, in
+the interpreter's order: its threads are joined, its exit functions run, its own module is dropped
+(which closes the files it left open), its streams are flushed.
 """
 
 import atexit
@@ -36,7 +36,7 @@ def _exit_code(run, payloads):
 def _attempt(step):
     try:
         step()
-    except BaseException:  # noqa: BLE001 - shown, and no reason to stop leaving
+    except BaseException:  # noqa: BLE001 - shown, and the exit goes on
         sys.excepthook(*sys.exc_info())
 
 

@@ -1,8 +1,8 @@
-"""Processes of programs that are still there although their boxes should be gone.
+"""Processes of programs that still exist although their boxes should be gone.
 
-A process of a box lives in process spaces of its own: the kernel lists one number for it per
-space it is in. What stays between programs (keepers, `bwrap`, nurseries and zygotes, wardens of
-containers made ahead) lives in fewer, or is the first of its space.
+A process of a box is in nested process namespaces: the kernel lists one id for each of them. What
+stays between programs (slot supervisors, `bwrap`, zygote servers and zygotes, the init of a warm
+container) is in fewer, or is the first of its namespace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.conftest import RunningServer
 
 _ACCOUNTS = range(61_000, 62_024)  # the slots' by default
-_STAYING_SPACES = {"zygote": 2, "bubblewrap": 1}
+_STAYING_NAMESPACES = {"zygote": 2, "bubblewrap": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Process:
     account: int
     numbers: tuple[int, ...]
     line: str
-    is_buried: bool
+    is_zombie: bool
 
 
 def _processes() -> Iterator[_Process]:
@@ -45,9 +45,9 @@ def _processes() -> Iterator[_Process]:
         status = dict(one.split(":", 1) for one in lines)
         numbers = tuple(int(number) for number in status.get("NSpid", "0").split())
         parent, account = int(status["PPid"]), int(status["Uid"].split()[0])
-        # What is dead and nobody's is buried by the first process, which may take its time.
-        is_buried = parent == 1 and status["State"].split()[0] in "ZX"
-        yield _Process(int(entry.name), parent, account, numbers, line, is_buried)
+        # Zombies that the machine's init has not reaped yet do not count as leftovers.
+        is_zombie = parent == 1 and status["State"].split()[0] in "ZX"
+        yield _Process(int(entry.name), parent, account, numbers, line, is_zombie)
 
 
 def box_processes(server: RunningServer, kind: str) -> list[str]:
@@ -59,19 +59,19 @@ def box_processes(server: RunningServer, kind: str) -> list[str]:
     return [
         process.line
         for process in _processes()
-        if len(process.numbers) > _STAYING_SPACES[kind]
-        and not process.is_buried
+        if len(process.numbers) > _STAYING_NAMESPACES[kind]
+        and not process.is_zombie
         and (process.pid in below or (process.parent == 1 and process.account in accounts))
     ]
 
 
 def _in_containers() -> Iterator[str]:
-    """Find what is below a warden; a warden alone is waiting for its first program."""
+    """Find the descendants of a container init; an init alone waits for its first program."""
     found = {process.pid: process for process in _processes()}
     for process in found.values():
         above = found.get(process.parent)
         while above is not None:
-            if "/inside/warden" in above.line:
+            if "/inside/container_init" in above.line:
                 if not _is_foreign(found.get(above.parent)):
                     yield process.line
                 break

@@ -6,7 +6,7 @@ import pytest
 
 from tests.integration.attacks.cases import HERE, load_cases
 
-ROOT = HERE.parent.parent
+ROOT = HERE.parents[2]
 KNOWN = {
     "RES": (1, 2, 4, 5, 7, 8, 10, 11, 13, 16),
     "FS": (1, 2, 4, 5, 7, 8, 10, 11, 13),
@@ -29,11 +29,11 @@ ELSEWHERE = {
         "def test_a_cancelled_program_is_dead_and_its_slot_free",
     ),
     "ESC-02": (
-        "tests/integration/contract/test_docker_posture.py",
+        "tests/integration/contract/docker/test_docker_posture.py",
         "def test_a_runc_that_programs_can_leave_is_refused_at_the_start",
     ),
     "ESC-07": (
-        "tests/integration/contract/test_docker_posture.py",
+        "tests/integration/contract/docker/test_docker_posture.py",
         "def test_the_engine_makes_what_the_table_says",
     ),
     "ESC-08": ("SECURITY.md", "**The kernel is shared.**"),
@@ -48,7 +48,7 @@ ELSEWHERE = {
         "def test_the_prompt_is_this_text_and_the_program",
     ),
     "LEAK-11": (
-        "tests/integration/contract/test_docker_images.py",
+        "tests/integration/contract/docker/test_docker_images.py",
         "def test_the_image_of_the_boxes_holds_nothing_private",
     ),
     "REQ-01": (
@@ -100,7 +100,7 @@ ELSEWHERE = {
         "def test_there_are_no_more_slots_than_devices",
     ),
     "LOAD-07": (
-        "tests/integration/contract/test_docker_faults.py",
+        "tests/integration/contract/docker/test_docker_faults.py",
         "def test_an_engine_that_hangs_or_dies_is_our_fault",
     ),
     "LOAD-08": (
@@ -128,7 +128,7 @@ ELSEWHERE = {
         "def test_nothing_is_accepted_that_cannot_be_written_down",
     ),
     "CRASH-08": (
-        "tests/integration/contract/test_docker_faults.py",
+        "tests/integration/contract/docker/test_docker_faults.py",
         "def test_an_engine_that_hangs_or_dies_is_our_fault",
     ),
     "CRASH-10": (

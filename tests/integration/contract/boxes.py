@@ -1,4 +1,4 @@
-"""The sandboxes under test, and the few lines every test of them needs."""
+"""The sandboxes under test, and the helpers that tests of all of them share."""
 
 from __future__ import annotations
 
@@ -64,10 +64,17 @@ def zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 200) -> BubblewrapSa
     return BubblewrapSandbox(environment, "test", capacity, first_uid, PRELOAD)
 
 
+def small_zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 400) -> BubblewrapSandbox:
+    """Make one that has imported little, so that many can be started."""
+    sandbox = zygote(slots, first_uid)
+    sandbox._preload = ("numpy.random",)
+    return sandbox
+
+
 def full_zygote(slots: int = SLOTS, first_uid: int = FIRST_UID + 300) -> BubblewrapSandbox:
     """Make one that forks every program from the process with the packages."""
     sandbox = zygote(slots, first_uid)
-    sandbox._guess._named = re.compile("")
+    sandbox._package_guess._named = re.compile("")
     return sandbox
 
 
@@ -94,16 +101,21 @@ class Bench:
     public: Path
 
     async def run(
-        self, code: str, markers: Iterable[Marker] = (), *, task_id: str = "task", **limits: float
+        self,
+        code: str,
+        markers: Iterable[Marker] = (),
+        *,
+        task_id: str = "task",
+        **limits: Any,  # noqa: ANN401 - fields of Limits
     ) -> Execution:
         instrumented = Instrumented(Program(code), tuple(markers), Instrumentation("off"))
-        wanted = replace(LIMITS, **limits)  # type: ignore[arg-type]
+        wanted = replace(LIMITS, **limits)
         execution: Execution = await self.sandbox.execute(
             instrumented, task_id, self.public, wanted
         )
         return execution
 
-    async def says(self, code: str, **limits: float) -> str:
+    async def says(self, code: str, **limits: Any) -> str:  # noqa: ANN401 - fields of Limits
         """Run a program that must end well and return what it printed."""
         execution = await self.run(code, **limits)
         assert execution.exit_code == 0, execution
@@ -159,7 +171,7 @@ async def until_asleep(mark: str) -> None:
 
 
 async def until_gone(mark: str) -> None:
-    while living(mark):  # noqa: ASYNC110 - there is nothing that would tell us
+    while living(mark):  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0.01)
 
 
@@ -172,7 +184,7 @@ def descendants() -> set[int]:
     return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
-def own_groups() -> set[str]:
+def own_cgroups() -> set[str]:
     """Return the cgroup folders that belong to this process."""
     root, pattern = Path("/sys/fs/cgroup"), f"reward_server/{os.getpid()}-*"
     return {str(path) for path in (*root.glob(pattern), *root.glob(f"*/{pattern}"))}
@@ -193,9 +205,10 @@ async def account_of(sandbox: Sandbox, public: Path) -> int:
 
 def _name(process: psutil.Process) -> str:
     try:
-        return (process.cmdline() or [""])[0]
+        line: list[str] = process.cmdline()
     except psutil.Error:
         return ""
+    return line[0] if line else ""
 
 
 def unlimit_processes(monkeypatch: pytest.MonkeyPatch) -> None:

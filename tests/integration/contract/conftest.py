@@ -8,27 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reward_server.sandbox.docker.engine import make_client
-from tests.integration.contract.boxes import MAKERS, SLOTS, docker, started
+from tests.integration.contract.boxes import MAKERS, SLOTS, bubblewrap, small_zygote, started
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from reward_server.sandbox.base import Sandbox
     from tests.integration.contract.boxes import Bench
-    from tests.integration.contract.containers import Api
 
 
-# Tests of one kind of sandbox alone are there only where that kind is under test.
-collect_ignore_glob = [
-    pattern
-    for kind, pattern in {
-        "bubblewrap": "test_sandbox_defences.py",
-        "zygote": "test_zygote*",
-        "docker": "test_docker*",
-    }.items()
-    if kind not in MAKERS
-]
+# The folder of one kind of sandbox is collected only where TEST_SANDBOXES names that kind.
+collect_ignore = [kind for kind in ("bubblewrap", "zygote", "docker") if kind not in MAKERS]
 
 
 @pytest.fixture(scope="session")
@@ -46,10 +36,16 @@ async def bench(request: pytest.FixtureRequest, public_folder: Path) -> AsyncIte
         yield bench
 
 
-@pytest.fixture(params=[name for name in ("bubblewrap", "zygote") if name in MAKERS])
+_DISTURBABLE: Mapping[str, Callable[[int], Sandbox]] = {
+    "bubblewrap": bubblewrap,
+    "zygote": small_zygote,
+}
+
+
+@pytest.fixture(params=[name for name in _DISTURBABLE if name in MAKERS])
 def make_single(request: pytest.FixtureRequest) -> Callable[[int], Sandbox]:
     """How to make a sandbox that can be disturbed from outside."""
-    return MAKERS[request.param]
+    return _DISTURBABLE[request.param]
 
 
 @pytest.fixture
@@ -58,18 +54,4 @@ async def single(
 ) -> AsyncIterator[Bench]:
     """A sandbox of one slot, for faults put in from outside."""
     async with started(make_single(1), public_folder) as bench:
-        yield bench
-
-
-@pytest.fixture(scope="session")
-def api() -> Iterator[Api]:
-    client = make_client(None)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-async def container(public_folder: Path) -> AsyncIterator[Bench]:
-    """A docker sandbox of one slot, for faults put in from outside."""
-    async with started(docker(1), public_folder) as bench:
         yield bench

@@ -1,4 +1,4 @@
-"""What every sandbox promises about one program: how it is run and what is told of it."""
+"""Every sandbox: how one program is run and what its execution contains."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_the_duration_lasts_to_the_death_of_the_last_process(bench: Bench)
     assert ended.duration_seconds >= 0.4
 
 
-async def test_cpu_seconds_tell_work_from_waiting(bench: Bench) -> None:
+async def test_cpu_seconds_count_work_and_not_waiting(bench: Bench) -> None:
     asleep = await bench.run("import time; time.sleep(0.5)")
     busy = await bench.run("import time\nwhile time.process_time() < 0.5: pass")
     in_a_child = await bench.run(
@@ -120,7 +120,7 @@ async def test_peak_memory_is_that_of_the_program(bench: Bench) -> None:
         assert nothing < 100 << 20
 
 
-async def test_output_is_told_by_its_end_and_never_lost(bench: Bench) -> None:
+async def test_of_long_output_the_end_is_kept_and_the_rest_counted(bench: Bench) -> None:
     execution = await bench.run(
         "import sys\nsys.stdout.write('A' * 2_999_998 + 'Z\\n')\nprint('last', file=sys.stderr)"
     )
@@ -131,7 +131,7 @@ async def test_output_is_told_by_its_end_and_never_lost(bench: Bench) -> None:
     assert execution.stderr_tail == "last\n"
 
 
-async def test_output_that_is_not_text_is_told_as_text(bench: Bench) -> None:
+async def test_output_that_is_not_text_is_decoded(bench: Bench) -> None:
     execution = await bench.run("import os; os.write(1, b'\\xff\\x00caf\\xc3\\xa9')")
     assert execution.stdout_tail == "\ufffd\x00caf\u00e9"
 

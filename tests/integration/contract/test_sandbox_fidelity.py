@@ -1,4 +1,4 @@
-"""What a sandbox says about how far its durations are to be trusted."""
+"""Every sandbox: when a duration is flagged as contended, and when a program stalls."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_a_run_held_up_from_outside_is_contended(bench: Bench) -> None:
     assert execution.pressure > 0.2
 
 
-async def test_a_sleeping_program_is_held_up_by_nobody(bench: Bench) -> None:
+async def test_a_sleeping_program_is_never_contended(bench: Bench) -> None:
     if bench.sandbox.box.kind == "docker" or missing_limits():
         pytest.skip("stalls are counted for the machine, not for each box")
     with hogs():
@@ -131,7 +131,7 @@ async def test_a_program_that_does_something_goes_on(bench: Bench, code: str) ->
     assert execution.exit_code == 0, execution
 
 
-async def test_without_groups_the_processes_are_asked(
+async def test_without_cgroups_the_processes_are_measured(
     public_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reward_server.sandbox.bubblewrap.slot.make_group", lambda *_: NoCgroup())

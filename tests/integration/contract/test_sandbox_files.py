@@ -1,12 +1,12 @@
-"""No file that one program sees is the same as a file that another one sees at that time.
+"""No two boxes share a file at the same time.
 
-Two boxes with a file in common can tell each other something by locking it, although neither can
-write to it.
+Two boxes with a file in common could communicate by locking it, although neither can write to it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 from typing import TYPE_CHECKING
@@ -16,7 +16,14 @@ import pytest
 from reward_server.sandbox.bubblewrap import staging
 from reward_server.sandbox.bubblewrap.command import Sources
 from tests.conftest import SANDBOXES
-from tests.integration.contract.boxes import SLOTS, bubblewrap, started, zygote
+from tests.integration.contract.boxes import (
+    SLOTS,
+    bubblewrap,
+    small_zygote,
+    started,
+    unique,
+    until_asleep,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,17 +43,20 @@ names = [
 files = {name: open(name, "rb") for name in names if os.path.exists(name)}
 """
 HOLD = f"""{FILES}
-until = time.monotonic() + 6
-while time.monotonic() < until:
+started = False
+while True:
     for file in files.values():  # again and again: the other may just be trying this one
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # by the other, or by another name of the same file
+        except BlockingIOError:  # locked by the other, or through another name of the same file
             pass
+    if not started:
+        os.posix_spawnp("sleep", ["MARK", "600"], os.environ)
+        started = True
     time.sleep(0.02)
 """
 LISTEN = f"""{FILES}
-heard, until = set(), time.monotonic() + 4
+heard, until = set(), time.monotonic() + 2
 while time.monotonic() < until:
     for name, file in files.items():
         try:
@@ -77,14 +87,19 @@ own_files_only = pytest.mark.skipif("docker" in SANDBOXES, reason="boxes made by
 
 
 async def listen(bench: Bench) -> tuple[set[str], set[str]]:
-    """Have one program hold locks and another try them; return what it tried and what it heard."""
-    held = asyncio.create_task(bench.run(HOLD))
+    """Have one program hold locks and another try them; return all names and the locked ones."""
+    mark = unique("holder")
+    holder = asyncio.create_task(bench.run(HOLD.replace("MARK", mark)))
+    await until_asleep(mark)
     tried, heard = json.loads(await bench.says(LISTEN))
-    await held
+    assert not holder.done(), "it held the locks all the time"
+    holder.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await holder
     return set(tried), set(heard)
 
 
-async def test_a_lock_is_felt_in_no_other_box(bench: Bench) -> None:
+async def test_a_lock_is_visible_in_no_other_box(bench: Bench) -> None:
     tried, heard = await listen(bench)
     assert "/workdir/task/prepared/public/train.csv" in tried
     assert len(tried) >= 8
@@ -92,7 +107,7 @@ async def test_a_lock_is_felt_in_no_other_box(bench: Bench) -> None:
 
 
 @own_files_only
-@pytest.mark.parametrize("make", [bubblewrap, zygote])
+@pytest.mark.parametrize("make", [bubblewrap, small_zygote])
 async def test_without_overlays_files_are_shared(
     make: Callable[[int], BubblewrapSandbox], public_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,13 +119,13 @@ async def test_without_overlays_files_are_shared(
 
 @own_files_only
 @pytest.mark.skipif(os.geteuid() != 0, reason="who cannot make devices shares the machine's")
-@pytest.mark.parametrize("make", [bubblewrap, zygote])
+@pytest.mark.parametrize("make", [bubblewrap, small_zygote])
 async def test_without_devices_of_its_own_a_slot_shares_the_machines(
     make: Callable[[int], BubblewrapSandbox], public_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with started(make(SLOTS), public_folder) as bench:
         assert await bench.says(TOUCH) == "REFUSED\n"
-    monkeypatch.setattr(staging, "DEVICES", "nowhere")
+    monkeypatch.setattr(staging, "DEVICE_FOLDER", "nowhere")
     async with started(make(SLOTS), public_folder) as bench:
         _, heard = await listen(bench)
         assert heard == {"/dev/null", "/dev/zero", "/dev/full", "/dev/urandom"}

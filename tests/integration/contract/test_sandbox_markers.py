@@ -1,4 +1,4 @@
-"""What every sandbox promises about milestones: told when reached, and no other way."""
+"""Every sandbox: milestones are reported when reached, and in no other way."""
 
 from __future__ import annotations
 

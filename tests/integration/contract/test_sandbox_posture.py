@@ -1,4 +1,4 @@
-"""What a program finds when it looks at its own box."""
+"""What a program finds when it inspects its own box."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def posture(bench: Bench) -> dict[str, Any]:
     return {**found, "kind": bench.sandbox.box.kind}
 
 
-def test_it_is_nobody_in_particular(posture: dict[str, Any]) -> None:
+def test_it_has_an_unprivileged_account(posture: dict[str, Any]) -> None:
     users, groups, more = posture["ids"]
     accounts = range(FIRST_UID, FIRST_UID + SLOTS) if posture["kind"] == "docker" else [1000]
     assert users[0] in accounts

@@ -1,4 +1,4 @@
-"""What every sandbox promises about many programs, and about faults of its own."""
+"""Every sandbox: many programs at once, and faults of the sandbox itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.integration.contract.boxes import (
     bubblewrap,
     descendants,
     living,
-    own_groups,
+    own_cgroups,
     sleeper,
     started,
     unique,
@@ -125,7 +125,7 @@ async def test_a_cancelled_program_is_dead_and_its_slot_free(bench: Bench) -> No
 async def test_a_program_cancelled_while_its_box_is_built_leaves_nothing(single: Bench) -> None:
     for number in range(32):
         mark = unique("early")
-        if number % 4:  # the others are cancelled while their keeper starts
+        if number % 4:  # the others are cancelled while their supervisor starts
             await single.sandbox._slots[0].start()
         run = asyncio.create_task(single.run(sleeper(mark), task_id=mark))
         await asyncio.sleep(0.001 * number)
@@ -136,35 +136,35 @@ async def test_a_program_cancelled_while_its_box_is_built_leaves_nothing(single:
     assert (await single.run(DONE)).failure is None
 
 
-def keeper_of(bench: Bench) -> int:
+def supervisor_of(bench: Bench) -> int:
     pid: int = bench.sandbox._slots[0]._process.pid
     return pid
 
 
-async def test_a_keeper_killed_mid_run_is_our_fault_and_replaced(single: Bench) -> None:
-    mark = unique("keeper")
+async def test_a_slot_supervisor_killed_mid_run_is_our_fault_and_replaced(single: Bench) -> None:
+    mark = unique("supervisor")
     run = await sleeping(single, mark)
-    os.kill(keeper_of(single), signal.SIGKILL)
+    os.kill(supervisor_of(single), signal.SIGKILL)
     await assert_lost(run)
     await until_gone(mark)
     assert (await single.run(DONE)).failure is None
 
 
-async def test_a_keeper_killed_between_runs_is_replaced_unnoticed(single: Bench) -> None:
+async def test_a_slot_supervisor_killed_between_runs_is_replaced(single: Bench) -> None:
     for _ in range(2):
-        os.kill(keeper_of(single), signal.SIGKILL)
+        os.kill(supervisor_of(single), signal.SIGKILL)
         single.sandbox._slots[0]._process.wait()
         assert (await single.run(DONE)).failure is None
 
 
-async def test_a_keeper_that_falls_silent_is_replaced(
+async def test_a_slot_supervisor_that_hangs_is_replaced(
     single: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await single.run(DONE)
     monkeypatch.setattr(module, "_BOOT_SECONDS", 0.2)
     monkeypatch.setattr(module, "_GRACE_SECONDS", 0.2)
     monkeypatch.setattr("reward_server.sandbox.bubblewrap.slot._END_SECONDS", 0.2)
-    os.kill(keeper_of(single), signal.SIGSTOP)
+    os.kill(supervisor_of(single), signal.SIGSTOP)
     await assert_lost(asyncio.create_task(single.run(DONE, wall_seconds=0.2)))
     monkeypatch.undo()
     assert (await single.run(DONE)).failure is None
@@ -173,7 +173,7 @@ async def test_a_keeper_that_falls_silent_is_replaced(
 async def test_a_box_killed_from_outside_is_our_fault(single: Bench) -> None:
     mark = unique("monitor")
     run = await sleeping(single, mark)
-    (monitor,) = psutil.Process(keeper_of(single)).children()
+    (monitor,) = psutil.Process(supervisor_of(single)).children()
     monitor.kill()
     await assert_lost(run)
     assert living(mark) == []
@@ -188,10 +188,12 @@ async def test_a_box_that_cannot_be_built_is_our_fault(single: Bench) -> None:
     assert (await single.run(DONE)).failure is None
 
 
-async def test_a_keeper_that_cannot_start_is_said_at_the_start(
+async def test_a_slot_supervisor_that_cannot_start_fails_the_start(
     make_single: Callable[[int], Sandbox], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reward_server.sandbox.bubblewrap.slot._KEEPER", Path("/nonexistent.py"))
+    monkeypatch.setattr(
+        "reward_server.sandbox.bubblewrap.slot.SUPERVISOR_SCRIPT", Path("/nonexistent.py")
+    )
     sandbox = make_single(1)
     with pytest.raises(SetupError):
         await sandbox.start()
@@ -238,7 +240,7 @@ async def test_closing_ends_what_runs_and_what_waits(
 
 
 def open_files() -> int:
-    """Count them when nobody else of this process has one open for a moment."""
+    """Count them; the minimum leaves out those that other threads have open for a moment."""
     looks = []
     for _ in range(5):
         time.sleep(0.01)
@@ -251,7 +253,7 @@ def traces() -> dict[str, Any]:
     return {
         "descriptors": open_files(),
         "processes": descendants(),
-        "groups": own_groups(),
+        "groups": own_cgroups(),
     }
 
 
@@ -270,7 +272,7 @@ async def test_nothing_is_left_after_the_end(
         with pytest.raises(asyncio.CancelledError):
             await run
         run = await sleeping(bench, unique("lost"))
-        os.kill(keeper_of(bench), signal.SIGKILL)
+        os.kill(supervisor_of(bench), signal.SIGKILL)
         await assert_lost(run)
         await bench.run(DONE)
         assert traces()["descriptors"] == warm["descriptors"]
@@ -288,29 +290,29 @@ ctypes.memset(address, 1, 300 << 20)
 """
 
 
-async def test_what_the_box_before_left_in_memory_is_gone(
+async def test_memory_left_by_the_previous_box_is_freed_first(
     single: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Shared memory of no process goes with its space, and the kernel is in no hurry."""
+    """The kernel frees shared memory with its IPC namespace, some time after the last process."""
     group, left = single.sandbox._slots[0].group, []
     limit = group.limit
 
-    def limit_and_look(memory_bytes: int, processes: int) -> None:
-        left.append(group.left_bytes())
+    def limit_and_measure(memory_bytes: int, processes: int) -> None:
+        left.append(group.leftover_bytes())
         limit(memory_bytes, processes)
 
-    monkeypatch.setattr(group, "limit", limit_and_look)
+    monkeypatch.setattr(group, "limit", limit_and_measure)
     for code in (LEAVES, "pass", LEAVES, "pass"):
         assert await single.says(code) == ""
     assert len(left) == 4
     assert max(left) <= 1 << 20
 
 
-async def test_a_slot_that_does_not_get_clean_is_no_slot(
+async def test_a_slot_whose_memory_is_not_freed_is_unavailable(
     single: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slot, "_CLEAN_SECONDS", 0.1)
-    monkeypatch.setattr(single.sandbox._slots[0].group, "left_bytes", lambda: 1 << 30)
+    monkeypatch.setattr(single.sandbox._slots[0].group, "leftover_bytes", lambda: 1 << 30)
     with pytest.raises(InfrastructureError) as raised:
         await single.run("pass")
     assert raised.value.kind is ErrorKind.SANDBOX_UNAVAILABLE

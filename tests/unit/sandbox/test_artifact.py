@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reward_server.sandbox.slot_supervisor import open_artifact
+from reward_server.sandbox.inside.artifacts import open_artifact
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def test_a_closed_file_is_opened(tmp_path: Path) -> None:
     assert collect(tmp_path) == ("file", b"x")
 
 
-def test_no_file_is_told_apart_from_a_bad_one(tmp_path: Path) -> None:
+def test_a_missing_file_is_distinguished_from_a_bad_one(tmp_path: Path) -> None:
     assert collect(tmp_path) == ("absent", None)
 
 

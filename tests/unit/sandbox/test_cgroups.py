@@ -57,8 +57,10 @@ def v2_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     prepare_v2(tmp_path)
     mkdir = Path.mkdir
 
-    def make(path: Path, *mode: int, **options: bool) -> None:
-        mkdir(path, *mode, **options)
+    def make(
+        path: Path, mode: int = 0o777, *, parents: bool = False, exist_ok: bool = False
+    ) -> None:
+        mkdir(path, mode, parents, exist_ok)
         for file, text in V2_FILES.items():
             (path / file).write_text(text)
 
@@ -81,7 +83,7 @@ def test_v1_sets_its_limits_and_counts(tmp_path: Path) -> None:
     assert len(group.procs_files) == len(V1)
     write_v1(tmp_path, oom=2, refused=7, peak=9)
     assert group.read() == CgroupCounters(2, 7, 2.5, 9, 4)
-    assert group.left_bytes() == 7
+    assert group.leftover_bytes() == 7
     group.limit(100 * MIB, 10)
     memory = tmp_path / "memory" / "reward_server" / "n"
     assert int((memory / "memory.limit_in_bytes").read_text()) >= 100 * MIB
@@ -129,7 +131,7 @@ def test_v2_sets_its_limits_and_counts(v2_root: Path) -> None:
     assert (folder / "cpuset.cpus").read_text() == "0,2"
     assert group.procs_files == (str(folder / "cgroup.procs"),)
     assert group.read() == CgroupCounters(3, 5, 1.5, None, 9)
-    assert group.left_bytes() == 7
+    assert group.leftover_bytes() == 7
     group.limit(100 * MIB, 10)
     assert int((folder / "memory.max").read_text()) >= 100 * MIB
     assert int((folder / "pids.max").read_text()) >= 10
@@ -147,7 +149,7 @@ def test_counters_that_are_not_there_count_nothing(tmp_path: Path) -> None:
     group.remove()
 
 
-def test_a_group_that_is_busy_or_gone_does_not_stop_the_end(v2_root: Path) -> None:
+def test_a_busy_or_removed_cgroup_does_not_fail_the_shutdown(v2_root: Path) -> None:
     group, folder = CgroupV2(v2_root, "n", [0]), v2_root / "reward_server" / "n"
     group.remove()  # not empty here, as with processes in it
     assert folder.exists()
@@ -179,7 +181,7 @@ def test_a_removed_group_touches_no_file_that_is_not_its_own(
             assert file.read() == "data"
 
 
-def test_where_nothing_can_be_limited_it_is_said(tmp_path: Path) -> None:
+def test_missing_limits_are_listed(tmp_path: Path) -> None:
     assert any("memory" in text for text in missing_limits(tmp_path))
     group = make_group(0, [0], tmp_path)
     assert isinstance(group, NoCgroup)
@@ -267,6 +269,6 @@ def test_files_of_the_zygote_itself_are_not_left_by_a_box(
     group.settle()
     for shared in (50, 80, 40, 50):  # settled while a box was still going, it finds that out
         stat.write_text(f"shmem {shared}\n")
-        found.append(group.left_bytes())
+        found.append(group.leftover_bytes())
     assert found == [0, 30, 0, 10]
     group.remove()

@@ -6,34 +6,35 @@ import pytest
 
 from reward_server.errors import SetupError
 from reward_server.sandbox.bubblewrap import command
-from reward_server.sandbox.cores import share_cores
+from reward_server.sandbox.leases import share_cores
+from reward_server.sandbox.payload import ENVIRONMENT
 
 
 @pytest.mark.parametrize("nothing", [None, "/nothing"])
-def test_a_box_shows_its_environment_at_a_place_of_its_own_wherever_it_lies(
+def test_a_box_shows_its_environment_at_a_fixed_path(
     nothing: str | None,
 ) -> None:
     folder = Path("/tmp/somewhere/environment")  # noqa: S108
     interpreter = command.Interpreter(folder, Path("/usr"))
     sources = command.Sources("bwrap", str(folder), "/usr", "/inside", "/etc", nothing)
     line = command.build_command(sources, interpreter, "task", "/public", 1 << 20)
-    assert command.ENVIRONMENT in line[line.index(str(folder)) :][1:3]
-    assert line[line.index("--") + 1].startswith(command.ENVIRONMENT)
+    assert ENVIRONMENT in line[line.index(str(folder)) :][1:3]
+    assert line[line.index("--") + 1].startswith(ENVIRONMENT)
 
 
 def test_with_overlays_no_folder_of_the_host_is_shown_as_it_is() -> None:
     interpreter = command.Interpreter(Path("/environment-there"), Path("/opt/python"))
     sources = command.Sources("bwrap", "/environment-there", "/base", "/in", "/etc-there", "/none")
     box = command.build_command(sources, interpreter, "task", "/public", 1 << 20)
-    nursery = command.build_zygote_command(sources, interpreter, {"1-2": "/public"})
-    for line in (box, nursery):
+    zygote = command.build_zygote_command(sources, interpreter, {"1-2": "/public"})
+    for line in (box, zygote):
         binds = [line[place + 1] for place, word in enumerate(line) if word.startswith("--ro-bind")]
         assert binds == []
         shown = {line[place + 1] for place, word in enumerate(line) if word == "--overlay-src"}
         assert {"/usr", "/environment-there", "/base", "/in", "/etc-there", "/public"} <= shown
 
 
-def test_a_box_has_a_copy_of_the_few_files_it_needs_of_the_systems_configuration(
+def test_a_box_has_copies_of_the_few_system_settings_it_needs(
     tmp_path: Path,
 ) -> None:
     command.fill_etc(tmp_path)
@@ -43,7 +44,7 @@ def test_a_box_has_a_copy_of_the_few_files_it_needs_of_the_systems_configuration
     assert not any(path.is_symlink() for path in tmp_path.iterdir())
 
 
-def test_a_missing_environment_is_said_with_its_remedy(tmp_path: Path) -> None:
+def test_a_missing_environment_is_reported_with_its_remedy(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="venv"):
         command.find_interpreter(tmp_path)
 

@@ -1,4 +1,4 @@
-"""How the docker sandbox is asked for, and where the engine finds our folders."""
+"""Settings of the docker sandbox, and the paths that the engine sees."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from reward_server.bootstrap.implementations import make_sandbox
 from reward_server.bootstrap.preflight import run_preflight
 from reward_server.errors import SetupError
-from reward_server.sandbox.cores import share, share_cores
 from reward_server.sandbox.docker.engine import find_engine
 from reward_server.sandbox.docker.volumes import pack
+from reward_server.sandbox.leases import share, share_cores
 from reward_server.settings import BubblewrapSettings, DockerSettings, load_settings
 
 PREFIX = "REWARD_SERVER_SANDBOX__"

@@ -41,7 +41,7 @@ def test_a_box_at_its_own_memory_limit_stalls_by_its_own_doing() -> None:
     assert lost_share(CALM, after(memory=9.0), 10.0, was_full=True) == 0
 
 
-def test_a_kernel_that_does_not_tell_gives_nothing(tmp_path: Path) -> None:
+def test_without_kernel_support_there_is_no_pressure(tmp_path: Path) -> None:
     (tmp_path / "stat").write_text("cpu  1 1 1 1 1 1 1 1 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")
     barometer = PressureMonitor(tmp_path / "gone", [0], tmp_path)
     assert lost_share(barometer.read(), barometer.read(), 1.0, was_full=False) is None

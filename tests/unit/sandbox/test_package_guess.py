@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reward_server.sandbox.package_guess import PackageGuess
+from reward_server.sandbox.bubblewrap.package_guess import PackageGuess
 
 GUESS = PackageGuess(("numpy", "sklearn.linear_model"))
 
@@ -23,8 +23,8 @@ GUESS = PackageGuess(("numpy", "sklearn.linear_model"))
         "import importlib; importlib.import_module('sklearn')",
     ],
 )
-def test_packages_are_wanted(code: str) -> None:
-    assert GUESS.wants(code)
+def test_a_program_that_names_a_package_needs_packages(code: str) -> None:
+    assert GUESS.needs_packages(code)
 
 
 @pytest.mark.parametrize(
@@ -41,5 +41,5 @@ def test_packages_are_wanted(code: str) -> None:
         "raise ValueError",
     ],
 )
-def test_packages_are_not_wanted(code: str) -> None:
-    assert not GUESS.wants(code)
+def test_a_program_that_names_none_needs_no_packages(code: str) -> None:
+    assert not GUESS.needs_packages(code)

@@ -1,4 +1,4 @@
-"""Bare programs: given input and files, told whole, and with no task's data, in every sandbox."""
+"""Ad hoc programs in every sandbox: input, files, whole output, and no task's data."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from reward_server.model import Execution, Limits
     from tests.integration.contract.boxes import Bench
 
-PATIENCE_SECONDS = 60.0
+QUEUE_TIMEOUT_SECONDS = 60.0
 
 
-async def run(bench: Bench, errand: AdHocProgram, limits: Limits = LIMITS) -> Execution:
-    execution: Execution = await bench.sandbox.run(errand, limits, PATIENCE_SECONDS)
+async def run(bench: Bench, program: AdHocProgram, limits: Limits = LIMITS) -> Execution:
+    execution: Execution = await bench.sandbox.run(program, limits, QUEUE_TIMEOUT_SECONDS)
     return execution
 
 
-async def test_an_errand_needs_no_submission(bench: Bench) -> None:
+async def test_an_ad_hoc_program_needs_no_submission(bench: Bench) -> None:
     execution = await run(bench, AdHocProgram("print('done')"))
     assert execution.failure is None
     assert execution.exit_code == 0
@@ -32,7 +32,7 @@ async def test_an_errand_needs_no_submission(bench: Bench) -> None:
     assert execution.stdout_tail == "done\n"
 
 
-async def test_its_output_is_told_whole(bench: Bench) -> None:
+async def test_its_output_is_returned_whole(bench: Bench) -> None:
     code = (
         "import sys\n"
         "for i in range(300_000): print(f'{i:06}')\n"
@@ -44,7 +44,7 @@ async def test_its_output_is_told_whole(bench: Bench) -> None:
     assert execution.stderr_tail == whole
 
 
-async def test_output_has_a_limit_of_which_the_end_is_told(bench: Bench) -> None:
+async def test_of_too_much_output_the_end_is_returned(bench: Bench) -> None:
     limits = replace(LIMITS, output_bytes=1 << 20)
     execution = await run(bench, AdHocProgram("while True: print('A' * 65535)"), limits)
     assert execution.failure is not None
@@ -56,7 +56,7 @@ async def test_output_has_a_limit_of_which_the_end_is_told(bench: Bench) -> None
 
 @pytest.mark.parametrize("size", [0, 3, 4_000_000])
 @pytest.mark.parametrize("packages", ["", "import numpy\n"])
-async def test_standard_input_is_there_to_its_end(bench: Bench, size: int, packages: str) -> None:
+async def test_standard_input_is_complete(bench: Bench, size: int, packages: str) -> None:
     code = f"{packages}import sys\ndata = sys.stdin.buffer.read()\nprint(len(data), data[-3:])"
     content = (b"abc\n" * (size // 4 + 1))[:size]
     execution = await run(bench, AdHocProgram(code, content))
@@ -93,21 +93,21 @@ async def test_files_go_in_and_come_out(bench: Bench) -> None:
     assert execution.refused == ("x", "last/below")
 
 
-async def test_the_programs_file_takes_no_name_that_is_given(bench: Bench) -> None:
+async def test_the_programs_file_never_replaces_a_given_file(bench: Bench) -> None:
     given = {"program.py": b"1", "_program.py/a": b"2"}
     code = "import os\nprint(os.path.basename(__file__), open('program.py').read())"
     execution = await run(bench, AdHocProgram(code, files=given))
     assert execution.stdout_tail == "__program.py 1\n"
 
 
-async def test_as_many_files_come_out_as_may_be_asked_for(bench: Bench) -> None:
+async def test_the_largest_number_of_files_comes_out(bench: Bench) -> None:
     names = tuple(f"file-{n}" for n in range(MOST_FETCHED))
     code = f"for n in range({MOST_FETCHED}): open(f'file-{{n}}', 'w').write(str(n))"
     execution = await run(bench, AdHocProgram(code, fetch=names))
     assert execution.files == {name: str(n).encode() for n, name in enumerate(names)}
 
 
-async def test_nothing_but_regular_files_of_an_allowed_size_comes_out(bench: Bench) -> None:
+async def test_only_regular_files_of_an_allowed_size_come_out(bench: Bench) -> None:
     code = (
         "import os, socket\n"
         "os.mkdir('real')\nopen('real/file', 'w').write('x')\n"
@@ -124,7 +124,7 @@ async def test_nothing_but_regular_files_of_an_allowed_size_comes_out(bench: Ben
     assert execution.refused == (*odd, "b")
 
 
-async def test_folders_and_files_that_were_shut_come_out(bench: Bench) -> None:
+async def test_unreadable_folders_and_files_come_out(bench: Bench) -> None:
     code = (
         "import os\nos.mkdir('shut')\nopen('shut/file', 'w').write('x')\n"
         "os.chmod('shut/file', 0)\nos.chmod('shut', 0)\nos.chmod('.', 0)\n"
@@ -133,7 +133,7 @@ async def test_folders_and_files_that_were_shut_come_out(bench: Bench) -> None:
     assert execution.files == {"shut/file": b"x"}
 
 
-async def test_what_a_failed_program_left_and_printed_is_told(bench: Bench) -> None:
+async def test_files_and_output_of_a_failed_program_are_returned(bench: Bench) -> None:
     code = "print('so far')\nopen('a', 'w').write('b')\nwhile True: pass"
     execution = await run(
         bench, AdHocProgram(code, fetch=("a",)), replace(LIMITS, wall_seconds=2.0)
@@ -143,7 +143,7 @@ async def test_what_a_failed_program_left_and_printed_is_told(bench: Bench) -> N
     assert (execution.stdout_tail, execution.files) == ("so far\n", {"a": b"b"})
 
 
-async def test_memory_that_runs_out_is_named(bench: Bench) -> None:
+async def test_running_out_of_memory_is_named(bench: Bench) -> None:
     code = "x = []\nwhile True: x.append(bytearray(10**7))"
     execution = await run(bench, AdHocProgram(code), replace(LIMITS, memory_bytes=128 << 20))
     assert execution.failure is not None
@@ -151,14 +151,14 @@ async def test_memory_that_runs_out_is_named(bench: Bench) -> None:
     assert execution.failure.kind is expected
 
 
-async def test_an_errand_sees_no_tasks_data_and_a_job_after_it_does(bench: Bench) -> None:
+async def test_an_ad_hoc_program_sees_no_data_and_a_job_after_it_does(bench: Bench) -> None:
     look = "import os\nprint([names for _, _, names in os.walk('/workdir') if names])"
     assert (await run(bench, AdHocProgram(look))).stdout_tail == "[]\n"
     assert await bench.says(f"{look}\nopen('submission.csv', 'w')") == "[['train.csv']]\n"
     assert (await run(bench, AdHocProgram(look))).stdout_tail == "[]\n"
 
 
-async def test_what_does_not_parse_is_shown_as_python_shows_it(bench: Bench) -> None:
+async def test_a_syntax_error_is_shown_as_python_shows_it(bench: Bench) -> None:
     execution = await run(bench, AdHocProgram("def f(:\n    pass"))
     assert execution.exit_code == 1
     assert execution.stderr_tail.count("File ") == 1
@@ -166,10 +166,12 @@ async def test_what_does_not_parse_is_shown_as_python_shows_it(bench: Bench) -> 
     assert "SyntaxError" in execution.stderr_tail
 
 
-async def test_patience_ends_in_the_line_and_not_in_the_box(bench: Bench) -> None:
+async def test_the_timeout_counts_in_the_queue_and_not_in_the_box(bench: Bench) -> None:
     everything = replace(LIMITS, memory_bytes=4 << 30)
     first = asyncio.create_task(
-        bench.sandbox.run(AdHocProgram("import time; time.sleep(3)"), everything, PATIENCE_SECONDS)
+        bench.sandbox.run(
+            AdHocProgram("import time; time.sleep(3)"), everything, QUEUE_TIMEOUT_SECONDS
+        )
     )
     await asyncio.sleep(0.2)
     with pytest.raises(TimeoutError):
@@ -181,7 +183,7 @@ async def test_patience_ends_in_the_line_and_not_in_the_box(bench: Bench) -> Non
     assert late.failure is None
 
 
-async def test_an_errand_nobody_waits_for_any_more_gives_its_place_back(bench: Bench) -> None:
+async def test_a_cancelled_ad_hoc_program_frees_its_slot(bench: Bench) -> None:
     naps = [
         asyncio.create_task(run(bench, AdHocProgram("import time; time.sleep(60)")))
         for _ in range(4)

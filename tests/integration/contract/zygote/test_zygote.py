@@ -1,4 +1,4 @@
-"""What is true of programs that are forked from a process that imported their packages."""
+"""Programs that are forked from a process that imported their packages."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ async def warm(public_folder: Path) -> AsyncIterator[Bench]:
 
 
 def inside(bench: Bench) -> list[psutil.Process]:
-    """Return the nursery and its zygote."""
-    keeper = psutil.Process(bench.sandbox._slots[0]._process.pid)
-    below = keeper.children(recursive=True)
+    """Return the zygote server and its zygote."""
+    supervisor = psutil.Process(bench.sandbox._slots[0]._process.pid)
+    below = supervisor.children(recursive=True)
     return [one for one in below if one.cmdline()[:1] == ["/environment/bin/python"]]
 
 
-async def test_the_answer_says_which_kind_ran(warm: Bench) -> None:
+async def test_the_execution_names_the_kind_of_sandbox(warm: Bench) -> None:
     assert (await warm.run(DONE)).box.kind == "zygote"
 
 
@@ -115,7 +115,7 @@ try:
     print(os.listdir('/proc/1/fd'))
 except OSError:
     print([])
-own = ('forker', 'zygote_server', 'launcher', 'namespaces', 'program_exit', 'markers')
+own = ('fd_channel', 'forker', 'zygote_server', 'launcher', 'namespaces', 'program_exit', 'markers')
 print([name for name in sys.modules if name in own])
 """
     seen = await warm.says(code)
@@ -206,7 +206,7 @@ async def test_the_parent_has_one_thread_and_never_computes(public_folder: Path)
             assert two.user + two.system - one.user - one.system < 0.5, "a second was computed"
 
 
-async def test_a_package_that_is_not_there_is_no_hindrance(
+async def test_a_package_that_is_not_installed_is_skipped(
     public_folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     sandbox = zygote(1)
@@ -220,10 +220,10 @@ async def test_a_package_that_starts_a_thread_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     scripts = tmp_path / "inside"
-    shutil.copytree(command._SCRIPTS, scripts)
+    shutil.copytree(command.SCRIPTS, scripts)
     start = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
     (scripts / "starts_a_thread.py").write_text(start)
-    monkeypatch.setattr(command, "_SCRIPTS", scripts)
+    monkeypatch.setattr(command, "SCRIPTS", scripts)
     sandbox = zygote(1)
     sandbox._preload = ("starts_a_thread",)
     try:
@@ -248,8 +248,8 @@ async def test_all_cores_of_a_wide_slot_are_used(public_folder: Path) -> None:
         assert set(words) == {str(cores)}, seen
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["nursery", "zygote"])
-async def test_one_that_died_between_programs_is_replaced_unnoticed(
+@pytest.mark.parametrize("which", [0, 1], ids=["zygote server", "zygote"])
+async def test_a_process_that_died_between_programs_is_replaced(
     public_folder: Path, which: int
 ) -> None:
     async with started(full_zygote(1), public_folder) as bench:
@@ -258,18 +258,31 @@ async def test_one_that_died_between_programs_is_replaced_unnoticed(
         assert (await bench.run(DONE)).failure is None
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["nursery", "zygote"])
-async def test_one_that_is_wedged_is_replaced_and_no_program_lost(
-    public_folder: Path, which: int, monkeypatch: pytest.MonkeyPatch
+def with_short_answer_timeout(folder: Path) -> Path:
+    """Return a slot supervisor that waits for its zygote server for a second only."""
+    scripts = shutil.copytree(command.SCRIPTS, folder)
+    launchers = scripts / "box_launchers.py"
+    timeouts = "_IMPORT_SECONDS, _ANSWER_SECONDS = 120.0, 10.0"
+    text = launchers.read_text()
+    assert timeouts in text
+    launchers.write_text(text.replace(timeouts, timeouts.replace("10.0", "1.0")))
+    return scripts / "slot_supervisor.py"
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["zygote server", "zygote"])
+async def test_a_process_that_hangs_is_replaced_and_no_program_lost(
+    public_folder: Path, which: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reward_server.sandbox.bubblewrap.sandbox._BOOT_SECONDS", 3.0)
+    script = with_short_answer_timeout(tmp_path / "supervisor")
+    monkeypatch.setattr("reward_server.sandbox.bubblewrap.slot.SUPERVISOR_SCRIPT", script)
     async with started(full_zygote(1), public_folder) as bench:
         inside(bench)[which].suspend()
         assert (await bench.run(DONE)).failure is None
         assert len(inside(bench)) == 2
 
 
-async def test_one_killed_in_mid_run_is_our_fault(public_folder: Path) -> None:
+async def test_a_zygote_server_killed_mid_run_is_our_fault(public_folder: Path) -> None:
     async with started(full_zygote(1), public_folder) as bench:
         mark = unique("zygote")
         run = asyncio.create_task(bench.run(sleeper(mark), task_id=mark))

@@ -1,4 +1,4 @@
-"""Containers, wardens, servers and engines that die, and who is to blame."""
+"""Containers, inits, servers and engines that die, and whose fault that is."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reward_server.model import ErrorKind
-from reward_server.sandbox.docker import engine
 from reward_server.sandbox.docker import sandbox as module
+from reward_server.sandbox.docker.container import Container
 from reward_server.sandbox.docker.container_config import LABEL
 from reward_server.sandbox.docker.engine import ContainerEngine, make_client
 from tests.integration.contract.boxes import (
@@ -29,19 +29,18 @@ from tests.integration.contract.boxes import (
     until_asleep,
     until_gone,
 )
-from tests.integration.contract.containers import (
+from tests.integration.contract.docker.containers import (
     Api,
-    ahead,
     assert_kind,
     own_volumes,
-    running_box,
+    running_container,
     sleeping,
+    warm_container,
 )
 
 if TYPE_CHECKING:
     import pytest
 
-    from reward_server.sandbox.docker.container import Container
     from tests.integration.contract.boxes import Bench
 
 
@@ -58,25 +57,24 @@ while True:
 """
 
 
-async def test_memory_that_belongs_to_no_process_is_still_the_programs(container: Bench) -> None:
-    """The files stay when their writers are killed: the warden may well be next."""
+async def test_memory_of_no_process_still_counts_for_the_program(container: Bench) -> None:
+    """The files stay when their writers are killed: the init may be killed next."""
     execution = await container.run(FILL_MEMORY, memory_bytes=64 << 20, disk_bytes=1 << 30)
     assert execution.failure is not None
     assert execution.failure.kind is ErrorKind.OOM
     assert (await container.run(DONE)).failure is None
 
 
-async def test_a_warden_out_of_memory_is_the_programs_doing(
+async def test_a_container_init_out_of_memory_blames_the_program(
     container: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no report at all, the engine's own account of the container decides."""
 
-    async def no_report(self: Container, *_: object) -> None:
-        original = run(self, *_)  # type: ignore[arg-type]
-        await original
+    async def run_without_report(self: Container, *arguments: Any) -> None:  # noqa: ANN401
+        await run(self, *arguments)
 
-    run = container.Container.run
-    monkeypatch.setattr(container.Container, "run", no_report)
+    run = Container.run
+    monkeypatch.setattr(Container, "run", run_without_report)
     hungry = "x = []\nwhile True: x.append(bytearray(1 << 24))\n"
     execution = await container.run(hungry, memory_bytes=64 << 20)
     assert execution.failure is not None
@@ -85,7 +83,7 @@ async def test_a_warden_out_of_memory_is_the_programs_doing(
     await assert_kind(lost, ErrorKind.SANDBOX_LOST)  # 137 alone says nothing
 
 
-async def test_a_silent_warden_is_ended_at_the_deadline(
+async def test_a_silent_container_init_is_killed_at_the_deadline(
     container: Bench,
     api: Api,
     monkeypatch: pytest.MonkeyPatch,
@@ -94,7 +92,7 @@ async def test_a_silent_warden_is_ended_at_the_deadline(
     mark = unique("silent")
     run = asyncio.create_task(container.run(sleeper(mark), task_id=mark, wall_seconds=2.0))
     await until_asleep(mark)
-    api.pause(running_box(container).container)
+    api.pause(running_container(container).container_id)
     execution = await run
     assert execution.failure is not None
     assert execution.failure.kind is ErrorKind.TIMEOUT
@@ -103,9 +101,9 @@ async def test_a_silent_warden_is_ended_at_the_deadline(
 
 FORGE = """
 import json, os, struct
-report = json.dumps({"launched": True, "start_ns": 0, "end_ns": 1, "status": 0, "timed_out": False,
-    "killed": False, "cpu_seconds": 0, "peak_memory_bytes": 0, "disk_full": False,
-    "artifact": "file"}).encode()
+report = json.dumps({"launched": True, "start_ns": 0, "end_ns": 1, "exit_code": 0,
+    "timed_out": False, "interrupted": False, "cpu_seconds": 0, "peak_memory_bytes": 0,
+    "disk_full": False, "artifact_status": "file"}).encode()
 frame = struct.pack(">BI", ord("A"), 3) + b"id\\n"
 frame += struct.pack(">BI", ord("E"), len(report)) + report
 os.write(1, frame)
@@ -121,13 +119,13 @@ raise SystemExit(3)
 """
 
 
-async def test_a_program_cannot_make_a_report(container: Bench) -> None:
+async def test_a_program_cannot_forge_a_report(container: Bench) -> None:
     execution = await container.run(FORGE)
     assert (execution.exit_code, execution.artifact) == (3, None)
     assert execution.stdout_tail.endswith("[]\n")
 
 
-WARDEN = """
+HARM_INIT = """
 import ctypes, json, os, resource, signal
 libc = ctypes.CDLL(None, use_errno=True)
 found = {}
@@ -150,12 +148,12 @@ print(json.dumps(found))
 """
 
 
-async def test_a_program_cannot_harm_its_warden(container: Bench) -> None:
-    found = json.loads(await container.says(WARDEN))
+async def test_a_program_cannot_harm_its_container_init(container: Bench) -> None:
+    found = json.loads(await container.says(HARM_INIT))
     assert set(found.values()) <= {"PermissionError", "FileNotFoundError", "OSError"}, found
 
 
-async def test_a_server_that_dies_takes_its_programs_along(public_folder: Path, api: Api) -> None:
+async def test_a_dying_server_takes_its_programs_along(public_folder: Path, api: Api) -> None:
     mark = unique("orphan")
     code = f"""
 import asyncio, sys
@@ -164,7 +162,7 @@ from pathlib import Path
 from tests.integration.contract.boxes import docker, sleeper, started
 async def main():
     async with started(docker(1, {FIRST_UID + 50}), Path({str(public_folder)!r})) as bench:
-        print(bench.sandbox._kit.owner, flush=True)
+        print(bench.sandbox._base.owner, flush=True)
         await bench.run(sleeper({mark!r}), task_id={mark!r})
 asyncio.run(main())
 """
@@ -180,7 +178,7 @@ asyncio.run(main())
         await until_gone(mark)
     mine = {"label": f"{LABEL}={owner}"}
     async with asyncio.timeout(20):
-        while api.containers(filters=mine):  # noqa: ASYNC110 - nothing would tell us
+        while api.containers(filters=mine):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.05)
     left = [found["Id"] for found in api.containers(all=True, filters=mine)]
     assert len(left) == 1
@@ -195,10 +193,10 @@ asyncio.run(main())
     assert own_volumes(api, owner) == []
 
 
-async def test_what_lives_is_never_stale(container: Bench) -> None:
+async def test_a_warm_container_is_never_stale(container: Bench) -> None:
     await container.run(DONE)
-    box = await ahead(container)
-    assert box.container not in await container.sandbox._engine.remove_stale(0)
+    box = await warm_container(container)
+    assert box.container_id not in await container.sandbox._engine.remove_stale(0)
     assert (await container.run(DONE)).failure is None
 
 
@@ -231,35 +229,35 @@ def copy_image(url: str, image: str) -> None:
 async def test_an_engine_that_hangs_or_dies_is_our_fault(
     public_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_CALL_SECONDS", 10)
+    monkeypatch.setattr("reward_server.sandbox.docker.engine._CALL_SECONDS", 10)
     folder = Path(tempfile.mkdtemp(prefix="engine-"))  # not pytest's, which knows no mounts
-    engine = start_engine(folder)
+    daemon = start_engine(folder)
     url = f"unix://{folder}/docker.sock"
     try:
         await until_it_answers(folder)
         await asyncio.to_thread(copy_image, url, "reward-server-cpu")
         async with started(docker(1, FIRST_UID + 70, engine=url), public_folder) as bench:
-            engine.send_signal(signal.SIGSTOP)
+            daemon.send_signal(signal.SIGSTOP)
             hung = asyncio.create_task(bench.run(DONE))
             await assert_kind(hung, ErrorKind.SANDBOX_UNAVAILABLE)
-            engine.send_signal(signal.SIGCONT)
+            daemon.send_signal(signal.SIGCONT)
             slow = await bench.run(DONE)
             assert slow.failure is None
             assert slow.duration_seconds < 10
             mark = unique("engine")
             run = await sleeping(bench, mark)
-            engine.kill()
-            engine.wait()
+            daemon.kill()
+            daemon.wait()
             await assert_kind(run, ErrorKind.SANDBOX_LOST)
             refused = asyncio.create_task(bench.run(DONE))
             await assert_kind(refused, ErrorKind.SANDBOX_UNAVAILABLE)
-            engine = start_engine(folder)
+            daemon = start_engine(folder)
             await until_it_answers(folder)
             async with asyncio.timeout(60):
                 await until_gone(mark)
             assert (await bench.run(DONE)).failure is None
     finally:
-        engine.send_signal(signal.SIGTERM)
-        engine.wait(60)
-        clean = [ROOT / ".ci" / "engine", "--clean", folder]
-        await asyncio.to_thread(subprocess.run, clean, check=True)
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait(60)
+        clean: list[str | Path] = [ROOT / ".ci" / "engine", "--clean", folder]
+        await asyncio.to_thread(lambda: subprocess.run(clean, check=True))

@@ -19,32 +19,24 @@ from reward_server.sandbox.bubblewrap import sandbox as module
 from tests.integration.contract.boxes import (
     FIRST_UID,
     account_of,
+    small_zygote,
     started,
     unlimit_processes,
-    zygote,
 )
 from tests.integration.contract.probes import FORKS, LATE, WRITE_PUBLIC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from reward_server.sandbox.bubblewrap.sandbox import BubblewrapSandbox
     from tests.integration.contract.boxes import Bench
 
 ALLOW_ALL = struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)
 UID = FIRST_UID + 400
 
 
-def small(index: int = 0) -> BubblewrapSandbox:
-    """Make a sandbox that has imported little, so that many can be started."""
-    sandbox = zygote(1, UID + index)
-    sandbox._preload = ("numpy.random",)
-    return sandbox
-
-
 @pytest.fixture(scope="module")
-async def whole(public_folder: Path) -> AsyncIterator[Bench]:
-    async with started(small(), public_folder) as bench:
+async def intact(public_folder: Path) -> AsyncIterator[Bench]:
+    async with started(small_zygote(1, UID), public_folder) as bench:
         yield bench
 
 
@@ -52,14 +44,14 @@ async def whole(public_folder: Path) -> AsyncIterator[Bench]:
 def remove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Have the next sandbox made from scripts in which some texts are others."""
     scripts = tmp_path / "inside"
-    shutil.copytree(command._SCRIPTS, scripts)
+    shutil.copytree(command.SCRIPTS, scripts)
 
     def change(*changes: tuple[str, str, str]) -> None:
         for name, old, new in changes:
             text = (scripts / name).read_text()
             assert text.count(old) == 1, (name, old)
             (scripts / name).write_text(text.replace(old, new))
-        monkeypatch.setattr(command, "_SCRIPTS", scripts)
+        monkeypatch.setattr(command, "SCRIPTS", scripts)
 
     return change
 
@@ -90,7 +82,13 @@ class Defence:
 
 DEFENCES: Mapping[str, Defence] = {
     "no capability": Defence(
-        (("namespaces.py", "_check(_libc.capset(header, (ctypes.c_uint32 * 6)()))", "pass"),),
+        (
+            (
+                "namespaces.py",
+                '_check(_libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")',
+                "pass",
+            ),
+        ),
         STATUS.format(claim="int(status['CapEff'], 16) == int(status['CapPrm'], 16) == 0"),
     ),
     "no capability ever": Defence(
@@ -101,8 +99,8 @@ DEFENCES: Mapping[str, Defence] = {
         (
             (
                 "namespaces.py",
-                "_check(_libc.prctl(_SET_FILTER, _FILTER_MODE, ctypes.byref(program), 0, 0))",
-                "assert program",
+                "_check(_libc.prctl(_SET_FILTER, _FILTER_MODE, ctypes.byref(program), 0, 0)",
+                "(program",
             ),
         ),
         STATUS.format(claim="status['Seccomp'].strip() == '2'"),
@@ -125,7 +123,7 @@ DEFENCES: Mapping[str, Defence] = {
         (
             (
                 "zygote_server.py",
-                'namespaces.mount(None, "/workdir", None, read_only | _OWN)',
+                'namespaces.mount(None, "/workdir", None, read_only | _FLAGS)',
                 "pass",
             ),
         ),
@@ -142,14 +140,14 @@ DEFENCES: Mapping[str, Defence] = {
         (
             (
                 "zygote_server.py",
-                'namespaces.mount("proc", "/proc", "proc", _OWN | namespaces.NO_EXEC)',
+                'namespaces.mount("proc", "/proc", "proc", _FLAGS | namespaces.NO_EXEC)',
                 "pass",
             ),
         ),
         "import os\nfound = [name for name in os.listdir('/proc') if name.isdigit()]\n"
         "print('HOLDS' if sorted(found) == ['1', '2'] else 'FALLS')",
     ),
-    "warden's memory": Defence(
+    "box init's memory": Defence(
         (("zygote_server.py", "namespaces.set_dumpable(False)", "namespaces.set_dumpable(True)"),),
         REFUSED.format(attempt="open('/proc/1/maps').read(1)"),
     ),
@@ -166,69 +164,68 @@ DEFENCES: Mapping[str, Defence] = {
 
 
 @pytest.mark.parametrize("name", DEFENCES)
-async def test_without_a_defence_its_probe_falls(
-    public_folder: Path, whole: Bench, remove: Callable[..., None], name: str
+async def test_removing_a_defence_makes_its_probe_fail(
+    public_folder: Path, intact: Bench, remove: Callable[..., None], name: str
 ) -> None:
     defence = DEFENCES[name]
-    assert await whole.says(defence.probe) == "HOLDS\n"
+    assert await intact.says(defence.probe) == "HOLDS\n"
     remove(*defence.changes)
-    async with started(small(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert (await bench.run(defence.probe)).stdout_tail == "FALLS\n"
 
 
-SPACES = "import json, os; print(json.dumps({n: os.readlink('/proc/self/ns/' + n) for n in %r}))"
+NAMESPACES = (
+    "import json, os; print(json.dumps({n: os.readlink('/proc/self/ns/' + n) for n in %r}))"
+)
 JOINED = {"net": "namespaces.NETWORK", "ipc": "namespaces.IPC", "uts": "namespaces.HOST_NAME"}
 
 
-def space(pid: int, name: str) -> str:
+def namespace_of(pid: int, name: str) -> str:
     return str(Path(f"/proc/{pid}/ns/{name}").readlink())
 
 
-async def shared_spaces(bench: Bench) -> set[str]:
-    """Return which spaces a program has in common with the process it was forked from."""
-    own = json.loads(await bench.says(SPACES % sorted(JOINED)))
-    keeper = psutil.Process(bench.sandbox._slots[0]._process.pid)
-    below = keeper.children(recursive=True)
+async def shared_namespaces(bench: Bench) -> set[str]:
+    """Return which namespaces a program shares with the process it was forked from."""
+    own = json.loads(await bench.says(NAMESPACES % sorted(JOINED)))
+    supervisor = psutil.Process(bench.sandbox._slots[0]._process.pid)
+    below = supervisor.children(recursive=True)
     (parent, *_) = (p for p in below if p.cmdline()[:1] == ["/environment/bin/python"])
-    return {name for name in own if space(parent.pid, name) == own[name]}
+    return {name for name in own if namespace_of(parent.pid, name) == own[name]}
 
 
 @pytest.mark.parametrize("name", JOINED)
-async def test_a_program_is_in_the_spaces_of_its_own_box(
-    public_folder: Path, whole: Bench, remove: Callable[..., None], name: str
+async def test_a_program_is_in_the_namespaces_of_its_own_box(
+    public_folder: Path, intact: Bench, remove: Callable[..., None], name: str
 ) -> None:
-    assert await shared_spaces(whole) == set()
-    joined = (
-        "_JOINED = namespaces.USER | namespaces.MOUNTS | namespaces.NETWORK | namespaces.IPC | "
-    )
-    joined += "namespaces.HOST_NAME\n"
-    remove(("forker.py", joined, f"{joined}_JOINED &= ~{JOINED[name]}\n"))
-    async with started(small(1), public_folder) as bench:
-        assert await shared_spaces(bench) == {name}
+    assert await shared_namespaces(intact) == set()
+    join = "namespaces.enter(fds.pop(), _JOINED)"
+    remove(("forker.py", join, join.replace("_JOINED", f"_JOINED & ~{JOINED[name]}")))
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
+        assert await shared_namespaces(bench) == {name}
 
 
 async def test_a_box_has_a_network_of_its_own(
-    public_folder: Path, whole: Bench, remove: Callable[..., None]
+    public_folder: Path, intact: Bench, remove: Callable[..., None]
 ) -> None:
-    assert await shared_spaces(whole) == set()
+    assert await shared_namespaces(intact) == set()
     remove(
         ("zygote_server.py", "        | namespaces.NETWORK\n", ""),
-        ("zygote_server.py", "    _raise_loopback()\n", ""),
+        ("zygote_server.py", "    _bring_up_loopback()\n", ""),
         ("forker.py", "namespaces.MOUNTS | namespaces.NETWORK |", "namespaces.MOUNTS |"),
     )
-    async with started(small(1), public_folder) as bench:
-        assert await shared_spaces(bench) == {"net"}
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
+        assert await shared_namespaces(bench) == {"net"}
 
 
-async def test_no_further_spaces_even_without_a_filter(
+async def test_no_nested_namespaces_even_without_a_filter(
     public_folder: Path, remove: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "build_filter", lambda: ALLOW_ALL)
     probe = "import ctypes; print(ctypes.CDLL(None).unshare(0x10000000))"
-    async with started(small(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert await bench.says(probe) == "-1\n"
     remove(("zygote_server.py", '_write("/proc/sys/user/max_user_namespaces", "0")', "pass"))
-    async with started(small(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert await bench.says(probe) == "0\n"
 
 
@@ -240,69 +237,78 @@ def own_public(tmp_path: Path) -> Path:
 
 
 async def test_public_data_is_read_only(own_public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with started(small(1), own_public) as bench:
+    async with started(small_zygote(1, UID + 1), own_public) as bench:
         assert await bench.says(WRITE_PUBLIC) == "REFUSED\n"
     monkeypatch.setattr(command.Sources, "show", lambda _, *folders: ("--bind", *folders))
-    async with started(small(1), own_public) as bench:
+    async with started(small_zygote(1, UID + 1), own_public) as bench:
         assert await bench.says(WRITE_PUBLIC) == "WRITTEN\n"
 
 
 async def test_a_box_ends_with_its_program(
-    public_folder: Path, whole: Bench, remove: Callable[..., None]
+    public_folder: Path, intact: Bench, remove: Callable[..., None]
 ) -> None:
-    """Behind it stands the keeper, who ends the box when its time is up."""
-    assert (await whole.run(LATE)).artifact == b"early"
+    """Without that defence the slot supervisor still ends the box when its time is up."""
+    assert (await intact.run(LATE)).artifact == b"early"
     remove(
         ("zygote_server.py", "signal.pidfd_send_signal(handle, signal.SIGKILL)", "pass"),
         ("zygote_server.py", "os.waitpid(pid, 0)", "select.select([handle], [], [])"),
     )
-    async with started(small(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert (await bench.run(LATE, wall_seconds=5.0)).artifact == b"late"
 
 
 INTERRUPT = "import os, time\nos.kill(1, 2)\ntime.sleep(0.5)\nprint('on')"
 
 
-async def test_a_program_cannot_end_its_warden(
-    public_folder: Path, whole: Bench, remove: Callable[..., None]
+async def test_a_program_cannot_end_its_box_init(
+    public_folder: Path, intact: Bench, remove: Callable[..., None]
 ) -> None:
-    assert await whole.says(INTERRUPT) == "on\n"
+    assert await intact.says(INTERRUPT) == "on\n"
     handler = "signal.signal(signal.SIGINT, signal.SIG_DFL)"
     remove(
         ("zygote_server.py", handler, "signal.signal(signal.SIGINT, signal.default_int_handler)")
     )
-    async with started(small(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         with pytest.raises(InfrastructureError):
             await bench.run(INTERRUPT)
 
 
 async def test_siblings_draw_different_numbers(
-    public_folder: Path, whole: Bench, remove: Callable[..., None]
+    public_folder: Path, intact: Bench, remove: Callable[..., None]
 ) -> None:
     code = "import numpy as np; print(np.random.rand())"
-    assert await whole.says(code) != await whole.says(code)
+    assert await intact.says(code) != await intact.says(code)
     remove(("forker.py", "random.seed(list(os.urandom(16)))", "pass"))
-    async with started(small(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert await bench.says(code) == await bench.says(code)
 
 
 @pytest.mark.skipif(bool(cgroups.missing_limits()), reason="no groups on this machine")
 async def test_the_number_of_processes_is_limited(
-    public_folder: Path, whole: Bench, monkeypatch: pytest.MonkeyPatch
+    public_folder: Path, intact: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert int((await whole.run(FORKS, processes=16)).stdout_tail) < 18
+    assert int((await intact.run(FORKS, processes=16)).stdout_tail) < 18
     unlimit_processes(monkeypatch)
-    async with started(small(1), public_folder) as bench:
+    async with started(small_zygote(1, UID + 1), public_folder) as bench:
         assert int((await bench.run(FORKS, processes=16)).stdout_tail) == 40
+
+
+def without_root_drop(folder: Path) -> Path:
+    """Return a slot supervisor that stays root."""
+    scripts = shutil.copytree(command.SCRIPTS, folder / "root")
+    script = scripts / "slot_supervisor.py"
+    drop = 'slot_setup.drop_root(config["uid"])'
+    assert drop in script.read_text()
+    script.write_text(script.read_text().replace(drop, "pass"))
+    return script
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has nothing to drop")
 async def test_a_program_is_the_slots_account(
     public_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert await account_of(small(1), public_folder) == UID + 1
-    script = tmp_path / "slot_supervisor.py"
-    script.write_text(slot._KEEPER.read_text().replace('_drop(config["uid"])', "pass"))
-    monkeypatch.setattr(slot, "_KEEPER", script)
+    assert await account_of(small_zygote(1, UID + 1), public_folder) == UID + 1
+    script = without_root_drop(tmp_path)
+    monkeypatch.setattr(slot, "SUPERVISOR_SCRIPT", script)
     with pytest.raises(SetupError):  # root of the host cannot even build a box
-        await account_of(small(1), public_folder)
+        await account_of(small_zygote(1, UID + 1), public_folder)

@@ -1,4 +1,4 @@
-"""The few lines every test of containers needs."""
+"""Helpers for tests of containers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Api = Any  # the engine's library has no types
 async def sleeping(bench: Bench, mark: str) -> asyncio.Task[Execution]:
     run = asyncio.create_task(bench.run(sleeper(mark), task_id=mark))
     await until_asleep(mark)
-    for box in bench.sandbox._running:  # the server hears of it a little later than we see it
+    for box in bench.sandbox._running:  # the server learns of it a little later than this test
         await box.started.wait()
     return run
 
@@ -33,15 +33,15 @@ async def assert_kind(run: asyncio.Task[Execution], kind: ErrorKind) -> None:
     assert caught.value.kind is kind
 
 
-def running_box(bench: Bench) -> Container:
+def running_container(bench: Bench) -> Container:
     (box,) = bench.sandbox._running
     assert isinstance(box, Container)
     return box
 
 
-async def ahead(bench: Bench) -> Container:
-    """Return the container that was made ahead."""
-    box: Container = await asyncio.shield(bench.sandbox._slots[0]._ahead)
+async def warm_container(bench: Bench) -> Container:
+    """Return the container that was started ahead."""
+    box: Container = await asyncio.shield(bench.sandbox._slots[0]._warm)
     return box
 
 
@@ -52,5 +52,5 @@ def own_volumes(api: Api, owner: str) -> list[str]:
 
 
 def own_containers(api: Api, bench: Bench) -> list[str]:
-    wanted = {"label": f"{LABEL}={bench.sandbox._kit.owner}"}
+    wanted = {"label": f"{LABEL}={bench.sandbox._base.owner}"}
     return [found["Id"] for found in api.containers(all=True, filters=wanted)]

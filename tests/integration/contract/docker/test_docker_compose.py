@@ -25,7 +25,7 @@ from tests.integration.contract.boxes import ROOT, sleeper, unique, until_asleep
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.integration.contract.containers import Api
+    from tests.integration.contract.docker.containers import Api
 
 KEY = "a-key-of-this-test-alone"
 PROGRAM = ["docker-compose"] if shutil.which("docker-compose") else ["docker", "compose"]
@@ -54,7 +54,16 @@ def postgres_image(api: Api) -> Iterator[None]:
         yield
     except errors.ImageNotFound:
         folder = Path(__file__).with_name("postgres_image")
-        line = ["docker", "build", "--quiet", "--network", "none", "--tag", "postgres:16", folder]
+        line: list[str | Path] = [
+            "docker",
+            "build",
+            "--quiet",
+            "--network",
+            "none",
+            "--tag",
+            "postgres:16",
+            folder,
+        ]
         subprocess.run(line, env={**os.environ, "DOCKER_BUILDKIT": "0"}, check=True)
         yield
         api.remove_image("postgres:16", force=True)
@@ -74,7 +83,13 @@ def composed(postgres_image: None, api: Api) -> Iterator[ComposeProject]:
         "POSTGRES_PASSWORD": "word",
         "REWARD_SERVER_API_KEY": KEY,
     }
-    compose = [*PROGRAM, "--project-name", project, "--file", ROOT / "compose.yaml"]
+    compose: list[str | Path] = [
+        *PROGRAM,
+        "--project-name",
+        project,
+        "--file",
+        ROOT / "compose.yaml",
+    ]
     headers = {"Authorization": f"Bearer {KEY}"}
     try:
         subprocess.run([*compose, "up", "--detach"], env=environment, check=True)
@@ -107,7 +122,7 @@ def test_an_honest_program_is_scored_beside_the_server(composed: ComposeProject)
     assert answer["sandbox"]["kind"] == "docker"
 
 
-def test_strangers_are_refused(composed: ComposeProject) -> None:
+def test_a_wrong_api_key_is_refused(composed: ComposeProject) -> None:
     body = {"task_id": TASK, "code": HONEST}
     answer = composed.client.post("/score", json=body, headers={"Authorization": "Bearer other"})
     assert answer.status_code == 401
@@ -131,7 +146,7 @@ async def test_a_server_that_is_killed_takes_its_boxes_along(
     api.kill(composed.container(api, "server")["Id"])
     async with asyncio.timeout(20):
         await until_gone(mark)
-        while box in running(api):  # noqa: ASYNC110 - nothing would tell us
+        while box in running(api):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.05)
     engine = ContainerEngine(None, 1)
     try:

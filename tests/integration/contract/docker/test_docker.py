@@ -1,4 +1,4 @@
-"""What the docker sandbox promises about its containers, made ahead or not."""
+"""The docker sandbox: its containers, warm or new."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.integration.contract.boxes import (
     started,
     unique,
 )
-from tests.integration.contract.containers import (
+from tests.integration.contract.docker.containers import (
     Api,
-    ahead,
     assert_kind,
     own_containers,
-    running_box,
+    running_container,
     sleeping,
+    warm_container,
 )
 
 if TYPE_CHECKING:
@@ -44,63 +44,63 @@ async def test_a_container_lost_to_others_is_our_fault(
     mark = unique("lost")
     run = await sleeping(container, mark)
     if act == "kill":
-        api.kill(running_box(container).container)
+        api.kill(running_container(container).container_id)
     else:
-        api.remove_container(running_box(container).container, force=True)
+        api.remove_container(running_container(container).container_id, force=True)
     await assert_kind(run, ErrorKind.SANDBOX_LOST)
     assert living(mark) == []
     assert (await container.run(DONE)).failure is None
 
 
-async def test_a_container_made_ahead_is_used_once(container: Bench, api: Api) -> None:
+async def test_a_warm_container_is_used_once(container: Bench, api: Api) -> None:
     seen: list[str] = []
     for _ in range(4):
         assert (await container.run(DONE)).failure is None
-        waiting = (await ahead(container)).container
+        waiting = (await warm_container(container)).container_id
         assert own_containers(api, container) == [waiting]
         seen.append(waiting)
     assert len(set(seen)) == len(seen)
 
 
-async def test_a_container_made_ahead_is_the_one_that_is_used(
+async def test_a_warm_container_is_preferred_to_a_new_one(
     container: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await container.run(DONE)
-    await ahead(container)
+    await warm_container(container)
 
     async def refuse(*_: object) -> None:
         message = "no more containers"
         raise EngineError(message)
 
-    monkeypatch.setattr("reward_server.sandbox.docker.pool.open_box", refuse)
+    monkeypatch.setattr("reward_server.sandbox.docker.pool.open_container", refuse)
     assert (await container.run(DONE)).failure is None
     with pytest.raises(InfrastructureError):
         await container.run(DONE)
 
 
-async def test_a_container_that_died_waiting_is_replaced_unnoticed(
+async def test_a_warm_container_that_died_is_replaced(
     container: Bench,
     api: Api,
 ) -> None:
     await container.run(DONE)
-    box = await ahead(container)
-    api.kill(box.container)
-    while box.is_alive:  # noqa: ASYNC110 - nothing would tell us
+    box = await warm_container(container)
+    api.kill(box.container_id)
+    while box.is_alive:  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0.01)
     assert (await container.run(DONE)).failure is None
 
 
 async def test_other_limits_want_another_container(container: Bench, api: Api) -> None:
     await container.run(DONE)
-    first = await ahead(container)
+    first = await warm_container(container)
     assert (await container.run(DONE, memory_bytes=128 << 20)).failure is None
-    second = await ahead(container)
-    assert own_containers(api, container) == [second.container]
-    assert api.inspect_container(second.container)["HostConfig"]["Memory"] < 256 << 20
-    assert first.container != second.container
+    second = await warm_container(container)
+    assert own_containers(api, container) == [second.container_id]
+    assert api.inspect_container(second.container_id)["HostConfig"]["Memory"] < 256 << 20
+    assert first.container_id != second.container_id
 
 
-async def test_few_open_files_are_the_programs_not_the_wardens(container: Bench) -> None:
+async def test_the_limit_of_open_files_spares_the_container_init(container: Bench) -> None:
     code = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))"
     assert await container.says(code, open_files=16) == "(16, 16)\n"
 
@@ -132,11 +132,11 @@ async def test_files_without_end_fill_the_folder(container: Bench) -> None:
     assert execution.failure.kind is ErrorKind.DISK_LIMIT
 
 
-async def test_the_dead_are_buried_while_the_program_runs(container: Bench) -> None:
+async def test_zombies_are_reaped_while_the_program_runs(container: Bench) -> None:
     assert await container.says(ORPHANS, processes=16) == "300\n"
 
 
-async def test_data_prepared_anew_is_seen_at_once(container: Bench, tmp_path: Path) -> None:
+async def test_data_prepared_again_is_visible_at_once(container: Bench, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)  # noqa: ASYNC240 - a test may wait
     public = tmp_path / "public"
     bench = type(container)(container.sandbox, public)
@@ -161,7 +161,7 @@ async def test_a_program_cancelled_while_its_container_is_made_leaves_nothing(
     container: Bench,
     api: Api,
 ) -> None:
-    container.sandbox._slots[0]._is_warm = False
+    container.sandbox._slots[0]._keeps_warm = False
     for number in range(12):
         mark = unique("early")
         run = asyncio.create_task(container.run(sleeper(mark), task_id=mark))
@@ -203,11 +203,11 @@ async def test_nothing_is_left_after_the_end(public_folder: Path, api: Api) -> N
     async with started(docker(1), public_folder) as bench:
         for number in range(12):
             await bench.run((DONE, "raise ValueError", "pass")[number % 3])
-        await ahead(bench)
+        await warm_container(bench)
         warm = traces()["descriptors"]
         for number in range(12):
             await bench.run((DONE, "raise ValueError", "pass")[number % 3])
-        await ahead(bench)
+        await warm_container(bench)
         assert traces()["descriptors"] <= warm + 8  # threads have two connections each
     assert own_containers(api, bench) == []
     assert traces() == before

@@ -1,4 +1,4 @@
-"""Which programs want packages: guessed from the text, because guessing wrong costs only time.
+"""Which programs need packages: a guess from the text, because a wrong guess costs only time.
 
 A program that names none is forked from a bare interpreter, all others from the zygote, whose
 fork costs ten times as much and saves seconds of importing.
@@ -17,13 +17,13 @@ _IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+([^\n#;]+)", re.MULTILINE)
 
 
 class PackageGuess:
-    """Tells programs that may want a package from those that cannot."""
+    """Tells programs that may need a package from those that cannot."""
 
     def __init__(self, preload: Iterable[str]) -> None:
         names = sorted({name.partition(".")[0] for name in preload})
         self._named = re.compile(rf"\b(?:{'|'.join(names) or '(?!)'})\b")
 
-    def wants(self, code: str) -> bool:
+    def needs_packages(self, code: str) -> bool:
         """Tell whether a program names a preloaded package or imports one that is not built in."""
         return self._named.search(code) is not None or not _imported(code) <= _BUILT_IN
 

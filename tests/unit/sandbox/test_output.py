@@ -4,7 +4,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
-from reward_server.sandbox.streams import Drain
+from reward_server.sandbox.output import PipeTail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 async def drain(
     data: bytes, tail: int = 100, most: int = 1 << 30, clean: Callable[[bytes], bytes] = bytes
-) -> tuple[Drain, list[str]]:
+) -> tuple[PipeTail, list[str]]:
     reader, writer = os.pipe()
     excesses: list[str] = []
-    stream = Drain(reader, tail, most, lambda: excesses.append("excess"), clean)
+    stream = PipeTail(reader, tail, most, lambda: excesses.append("excess"), clean)
     await asyncio.to_thread(write_all, writer, data)
     await stream.ended()
     return stream, excesses
@@ -48,7 +48,7 @@ async def test_the_tail_holds_what_the_filter_lets_through() -> None:
     assert stream.total_bytes == 5
 
 
-async def test_an_excess_is_told_once_and_reading_goes_on() -> None:
+async def test_an_excess_is_reported_once_and_reading_continues() -> None:
     stream, excesses = await drain(b"A" * 500_000, most=100_000)
     assert (excesses, stream.exceeded, stream.total_bytes) == (["excess"], True, 500_000)
 
@@ -65,7 +65,7 @@ async def test_a_cut_through_a_character_is_still_text() -> None:
 
 async def test_closing_early_shuts_the_pipe_and_ends_the_wait() -> None:
     reader, writer = os.pipe()
-    stream = Drain(reader, 10, 10, lambda: None)
+    stream = PipeTail(reader, 10, 10, lambda: None)
     stream.close()
     stream.close()
     await stream.ended()

@@ -1,24 +1,24 @@
-"""What the engine is asked for is what it makes, and what is missing is said."""
+"""The engine makes the containers that are requested, and what is missing is reported."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from reward_server.errors import SetupError
 from reward_server.sandbox.docker import runc
-from reward_server.sandbox.docker.container_config import ContainerPlan, SlotFolders, build_config
+from reward_server.sandbox.docker.container_config import ContainerPlan, SlotIdentity, build_config
 from reward_server.sandbox.docker.engine import describe
+from tests.conftest import IMAGE
 from tests.integration.contract.boxes import (
     DONE,
     FIRST_UID,
-    IMAGE,
     LIMITS,
     docker,
 )
-from tests.integration.contract.containers import Api, ahead
+from tests.integration.contract.docker.containers import Api, warm_container
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,10 +32,10 @@ def example_plan(public: Path, cores: tuple[int, ...] = (0,)) -> ContainerPlan:
 
 async def test_the_engine_makes_what_the_table_says(container: Bench, api: Api) -> None:
     await container.run(DONE)
-    seen = api.inspect_container((await ahead(container)).container)
+    seen = api.inspect_container((await warm_container(container)).container_id)
     sandbox = container.sandbox
-    plan = example_plan(container.public, sandbox._shares[0])
-    wanted = build_config(sandbox._kit, sandbox._slots[0].place, plan)
+    plan = example_plan(container.public, sandbox._slot_cores[0])
+    wanted = build_config(sandbox._base, sandbox._slots[0].identity, plan)
     host, config = wanted.pop("HostConfig"), seen["Config"]
     differing = {
         key: (value, config.get(key))
@@ -53,13 +53,13 @@ async def test_the_engine_makes_what_the_table_says(container: Bench, api: Api) 
     }
     assert differing == {}
     assert all(limit in made["Ulimits"] for limit in host["Ulimits"])
-    assert seen["Image"] == sandbox._kit.image
+    assert seen["Image"] == sandbox._base.image
 
 
-def test_devices_are_asked_for_by_name(api: Api, container: Bench) -> None:
+def test_devices_are_requested_by_name(api: Api, container: Bench) -> None:
     """No such device is here; the engine keeps the request as it was sent."""
-    place = SlotFolders(FIRST_UID, ("GPU-1", "GPU-2"))
-    config = build_config(container.sandbox._kit, place, example_plan(container.public))
+    identity = SlotIdentity(FIRST_UID, ("GPU-1", "GPU-2"))
+    config = build_config(container.sandbox._base, identity, example_plan(container.public))
     made = api.create_container_from_config(config)["Id"]
     try:
         (request,) = api.inspect_container(made)["HostConfig"]["DeviceRequests"]
@@ -78,10 +78,10 @@ async def test_a_device_that_is_not_there_is_our_fault() -> None:
 
 async def test_devices_are_shared_out_among_the_slots() -> None:
     sandbox = docker(2, gpus=("0", "1", "2"))
-    sandbox._prove = lambda: asyncio.sleep(0)  # type: ignore[method-assign]
+    sandbox._run_probe = lambda: asyncio.sleep(0)  # type: ignore[method-assign]
     try:
         await sandbox.start()
-        assert [slot.place.gpus for slot in sandbox._slots] == [("0", "2"), ("1",)]
+        assert [slot.identity.gpus for slot in sandbox._slots] == [("0", "2"), ("1",)]
     finally:
         await sandbox.aclose()
 
@@ -93,7 +93,7 @@ async def test_devices_are_shared_out_among_the_slots() -> None:
         ({"runtime": "no-such-runtime"}, "no container can be started"),
     ],
 )
-async def test_what_is_missing_is_said_at_the_start(more: dict[str, str], text: str) -> None:
+async def test_what_is_missing_is_named_at_the_start(more: dict[str, Any], text: str) -> None:
     sandbox = docker(1, **more)
     with pytest.raises(SetupError, match=text):
         await sandbox.start()
@@ -117,6 +117,6 @@ async def test_a_runc_that_programs_can_leave_is_refused_at_the_start(
     assert describe(None, IMAGE, "runsc")[1] is None
 
 
-def test_an_image_that_is_missing_is_said_with_its_remedy() -> None:
+def test_a_missing_image_is_reported_with_its_remedy() -> None:
     with pytest.raises(SetupError, match="make images"):
         describe(None, "no-such-image")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.contract.boxes import IMAGE, ROOT, unique
+from tests.conftest import IMAGE
+from tests.integration.contract.boxes import ROOT, unique
 
 if TYPE_CHECKING:
-    from tests.integration.contract.containers import Api
+    from tests.integration.contract.docker.containers import Api
 
 
 def scan(image: str) -> subprocess.CompletedProcess[str]:

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from reward_server.model import Execution
     from reward_server.sandbox.docker.container_config import (
+        ContainerBase,
         ContainerPlan,
-        EngineFeatures,
-        SlotFolders,
+        SlotIdentity,
     )
-    from tests.integration.contract.containers import Api
+    from tests.integration.contract.docker.containers import Api
 
     Config = dict[str, Any]
     Change = Callable[[Callable[[Config], object]], None]
@@ -70,8 +70,8 @@ def change(monkeypatch: pytest.MonkeyPatch) -> Change:
     """Change the table that every container of this test is made from."""
 
     def install(rule: Callable[[Config], object]) -> None:
-        def build(kit: EngineFeatures, place: SlotFolders, plan: ContainerPlan) -> Config:
-            config = build_config(kit, place, plan)
+        def build(base: ContainerBase, slot: SlotIdentity, plan: ContainerPlan) -> Config:
+            config = build_config(base, slot, plan)
             rule(config)
             return config
 
@@ -80,12 +80,12 @@ def change(monkeypatch: pytest.MonkeyPatch) -> Change:
     return install
 
 
-async def run(code: str, public: Path, **limits: float) -> Execution:
+async def run(code: str, public: Path, **limits: Any) -> Execution:  # noqa: ANN401 - fields of Limits
     async with started(docker(1, is_warm=False), public) as bench:
         return await bench.run(code, **limits)
 
 
-async def say(code: str, public: Path, **limits: float) -> str:
+async def say(code: str, public: Path, **limits: Any) -> str:  # noqa: ANN401 - fields of Limits
     return (await run(code, public, **limits)).stdout_tail
 
 
@@ -158,6 +158,11 @@ def be_root(config: Config) -> None:
         config["HostConfig"]["Tmpfs"][name] = options.replace("uid=730000,gid=730000", "uid=0")
 
 
+def be_root_of_a_writable_tree(config: Config) -> None:
+    be_root(config)
+    config["HostConfig"]["ReadonlyRootfs"] = False
+
+
 POSTURES: dict[str, tuple[Callable[[Config], object], Callable[[dict[str, Any]], bool]]] = {
     "user": (be_root, lambda found: found["ids"][0] == [0, 0, 0]),
     "capabilities": (
@@ -165,7 +170,7 @@ POSTURES: dict[str, tuple[Callable[[Config], object], Callable[[dict[str, Any]],
         lambda found: int(found["status"]["CapBnd"], 16) != 0,
     ),
     "read-only root": (
-        lambda config: (be_root(config), config["HostConfig"].update(ReadonlyRootfs=False)),
+        be_root_of_a_writable_tree,
         lambda found: "/" in found["writable"],
     ),
     "host name": (
@@ -216,13 +221,13 @@ def replace_inside(
 ) -> Iterator[Callable[[str, str, str], None]]:
     """Change one line of what runs inside; the changed code goes into a volume of its own."""
     before = {volume["Name"] for volume in api.volumes()["Volumes"] or ()}
-    read = volumes._read_inside
+    read = volumes._read_scripts
 
     def replace(file: str, old: str, new: str) -> None:
         files = read()
         assert old.encode() in files[file]
         files[file] = files[file].replace(old.encode(), new.encode())
-        monkeypatch.setattr(volumes, "_read_inside", lambda: files)
+        monkeypatch.setattr(volumes, "_read_scripts", lambda: files)
 
     yield replace
     for volume in api.volumes()["Volumes"] or ():
@@ -235,20 +240,22 @@ async def test_the_link_probe(
 ) -> None:
     code = "import os; open('real', 'w').write('x'); os.symlink('real', 'submission.csv')"
     assert (await run(code, own_public)).artifact is None
-    replace_inside("slot_supervisor.py", "os.O_PATH | os.O_NOFOLLOW", "os.O_PATH")
+    replace_inside("artifacts.py", "os.O_PATH | os.O_NOFOLLOW", "os.O_PATH")
     assert (await run(code, own_public)).artifact == b"x"
 
 
-async def test_the_probe_of_the_wardens_memory(
+async def test_the_probe_of_the_container_inits_memory(
     own_public: Path, replace_inside: Callable[[str, str, str], None]
 ) -> None:
     code = "import os; print(len(os.listdir('/proc/1/fd')))"
     assert await say(code, own_public) == ""
-    replace_inside("container_init.py", "_control(_SET_DUMPABLE, 0)", "_control(_SET_DUMPABLE, 1)")
+    replace_inside(
+        "container_init.py", "namespaces.set_dumpable(False)", "namespaces.set_dumpable(True)"
+    )
     assert int(await say(code, own_public)) > 3
 
 
-async def test_the_probe_of_what_outlives_the_program(
+async def test_the_probe_of_surviving_processes(
     own_public: Path, replace_inside: Callable[[str, str, str], None]
 ) -> None:
     assert (await run(LATE, own_public)).artifact == b"early"

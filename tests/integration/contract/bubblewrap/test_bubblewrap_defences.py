@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import socket
 import struct
 from typing import TYPE_CHECKING
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from reward_server.sandbox.bubblewrap import cgroups, command, slot, slot_supervisor
+from reward_server.sandbox.bubblewrap import cgroups, command, slot
 from reward_server.sandbox.bubblewrap import sandbox as module
+from reward_server.sandbox.inside import artifacts
 from reward_server.sandbox.seccomp import denied_calls
 from tests.integration.contract.boxes import (
     FIRST_UID,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
     Rule = Callable[[list[str]], list[str]]
     Change = Callable[[Rule], None]
+    ChangeScript = Callable[[str, str, str], None]
 
 ALLOW_ALL = struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000)
 SHARED_NETWORK = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
@@ -62,9 +65,7 @@ def change_command(monkeypatch: pytest.MonkeyPatch) -> Change:
     build = command.build_command
 
     def change(rule: Rule) -> None:
-        monkeypatch.setattr(
-            module.command, "build_command", lambda *arguments: rule(build(*arguments))
-        )
+        monkeypatch.setattr(command, "build_command", lambda *arguments: rule(build(*arguments)))
 
     return change
 
@@ -77,10 +78,10 @@ def without(arguments: list[str], *parts: str) -> list[str]:
     raise AssertionError(parts)
 
 
-def sharing(arguments: list[str], spaces: list[str]) -> list[str]:
-    """Return the command line with these spaces of its own instead of all."""
-    place = arguments.index("--unshare-all")
-    return [*arguments[:place], *spaces, *arguments[place + 1 :]]
+def sharing(arguments: list[str], namespaces: list[str]) -> list[str]:
+    """Return the command line with these namespaces of its own instead of all."""
+    position = arguments.index("--unshare-all")
+    return [*arguments[:position], *namespaces, *arguments[position + 1 :]]
 
 
 async def say(code: str, public: Path) -> str:
@@ -152,9 +153,9 @@ async def test_the_disk_probe(own_public: Path, change_command: Change) -> None:
 
 
 async def test_the_orphan_probe(own_public: Path, change_command: Change) -> None:
-    """A box outlives its keeper only without `--die-with-parent`."""
+    """A box outlives its slot supervisor only without `--die-with-parent`."""
 
-    async def lose_the_keeper(patience_seconds: float) -> list[str]:
+    async def kill_the_supervisor(timeout_seconds: float) -> list[str]:
         mark = unique("orphan")
         async with started(bubblewrap(1), own_public) as bench:
             run = asyncio.create_task(bench.run(sleeper(mark), task_id=mark))
@@ -163,13 +164,13 @@ async def test_the_orphan_probe(own_public: Path, change_command: Change) -> Non
             with pytest.raises(Exception, match="lost"):
                 await run
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(patience_seconds):
+                async with asyncio.timeout(timeout_seconds):
                     await until_gone(mark)
             return living(mark)
 
-    assert await lose_the_keeper(20) == []
+    assert await kill_the_supervisor(20) == []
     change_command(lambda arguments: without(arguments, "--die-with-parent"))
-    left = await lose_the_keeper(0.5)
+    left = await kill_the_supervisor(0.5)
     try:
         assert left != []
     finally:
@@ -190,9 +191,9 @@ def test_the_link_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     (tmp_path / "submission.csv").symlink_to("secret")
     folder = os.open(tmp_path, os.O_PATH)
     try:
-        assert slot_supervisor.open_artifact(folder, "submission.csv", 100) == ("refused", None)
-        monkeypatch.setattr(slot_supervisor.os, "O_NOFOLLOW", 0)
-        kind, descriptor = slot_supervisor.open_artifact(folder, "submission.csv", 100)
+        assert artifacts.open_artifact(folder, "submission.csv", 100) == ("refused", None)
+        monkeypatch.setattr("reward_server.sandbox.inside.artifacts.os.O_NOFOLLOW", 0)
+        kind, descriptor = artifacts.open_artifact(folder, "submission.csv", 100)
         assert kind == "file"
         assert descriptor is not None
         os.close(descriptor)
@@ -201,33 +202,31 @@ def test_the_link_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture
-def change_keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Have keepers started from a script in which one text is another."""
+def change_supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ChangeScript:
+    """Start slot supervisors from scripts in which one text is replaced by another."""
 
-    def change(old: str, new: str) -> None:
-        text = slot._KEEPER.read_text()
+    def change(name: str, old: str, new: str) -> None:
+        scripts = shutil.copytree(command.SCRIPTS, tmp_path / "supervisor")
+        text = (scripts / name).read_text()
         assert old in text
-        script = tmp_path / "slot_supervisor.py"
-        script.write_text(text.replace(old, new))
-        monkeypatch.setattr(slot, "_KEEPER", script)
+        (scripts / name).write_text(text.replace(old, new))
+        monkeypatch.setattr(slot, "SUPERVISOR_SCRIPT", scripts / "slot_supervisor.py")
 
     return change
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has nothing to drop")
-async def test_the_account_probe(
-    own_public: Path, change_keeper: Callable[[str, str], None]
-) -> None:
+async def test_the_account_probe(own_public: Path, change_supervisor: ChangeScript) -> None:
     """Seen from outside, a program is the slot's account; without the drop it is root."""
     assert await account_of(bubblewrap(1), own_public) == FIRST_UID
-    change_keeper('_drop(config["uid"])', "pass")
+    change_supervisor("slot_supervisor.py", 'slot_setup.drop_root(config["uid"])', "pass")
     assert await account_of(bubblewrap(1), own_public) == 0
 
 
-async def test_the_probe_of_what_outlives_the_program(
-    own_public: Path, change_command: Change, change_keeper: Callable[[str, str], None]
+async def test_the_probe_of_surviving_processes(
+    own_public: Path, change_command: Change, change_supervisor: ChangeScript
 ) -> None:
-    """Two defences stand behind each other: the space of processes, and the keeper as reaper."""
+    """Two defences back each other up: the process namespace, and the supervisor as reaper."""
 
     async def left() -> bytes | None:
         async with started(bubblewrap(1), own_public) as bench:
@@ -236,7 +235,9 @@ async def test_the_probe_of_what_outlives_the_program(
     assert await left() == b"early"
     change_command(lambda arguments: sharing(arguments, SHARED_PROCESSES))
     assert await left() == b"early"
-    change_keeper("            _kill_children()\n            if pid", "            if pid")
+    change_supervisor(
+        "box_launchers.py", "            _kill_children()\n            if pid", "            if pid"
+    )
     assert await left() == b"late"
 
 
