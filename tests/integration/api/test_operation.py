@@ -119,7 +119,7 @@ def test_more_memory_than_the_budget_is_refused_with_the_remedy(own_dir: Path) -
     )  # fmt: skip
     assert done.returncode == 1
     assert "MEMORY_BUDGET_BYTES" in done.stdout
-    assert "durations will not be true" in done.stdout
+    assert "durations are too long" in done.stdout
 
 
 def test_slots_that_memory_leaves_empty_are_told_with_the_remedy(own_dir: Path) -> None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from reward_server.errors import OverloadedError, RequestError
+from reward_server.errors import QueueFullError, RequestError
 from reward_server.jobs.admission import Admission
 from reward_server.jobs.notifier import CompletionNotifier
 from reward_server.jobs.throughput import Throughput
@@ -36,20 +36,20 @@ async def full(engine: AsyncEngine, store: Store) -> Admission:
     admission = Admission(queue, CompletionNotifier(queue), LIMIT, {"guest": QUOTA})
     await admission.count()
     admission._throughput = Throughput()
-    admission._throughput.note(0, is_waited_for=True, now=0)
-    admission._throughput.note(100, is_waited_for=True, now=10)
+    admission._throughput.record(0, has_waiting=True, now=0)
+    admission._throughput.record(100, has_waiting=True, now=10)
     return admission
 
 
 def refused(admission: Admission, client: str, count: int, ticket: str | None = None) -> int:
-    with pytest.raises(OverloadedError) as caught:
+    with pytest.raises(QueueFullError) as caught:
         admission.admit(client, count, ticket or str(uuid4()))
     return caught.value.retry_seconds
 
 
 def hear(admission: Admission, ends: int) -> None:
     for _ in range(ends):
-        admission._endings.hear(uuid4())
+        admission._notifier.on_notification(uuid4())
 
 
 def test_a_full_queue_has_room_when_so_many_have_ended(full: Admission) -> None:
@@ -133,7 +133,7 @@ def test_places_that_nobody_fetches_shut_nobody_out_of_an_empty_queue(
         refused(full, "", 1)
     later = time.monotonic() + 9
     monkeypatch.setattr("reward_server.jobs.admission.time.monotonic", lambda: later)
-    assert full._promises.kept_for_others("", later) > LIMIT
+    assert full._reservations.due_to_others("", later) > LIMIT
     hear(full, LIMIT)
     for _ in range(LIMIT // 2):
         full.admit("", 1, str(uuid4()))
