@@ -34,15 +34,15 @@ class Services:
     """What the routes talk to."""
 
     settings: Settings
-    job_service: JobService
+    jobs: JobService
     store: Store
     archive: Archive
     registry: Registry
     briefings: Briefings
-    prompter: PromptService
+    prompts: PromptService
     metrics: Metrics
     describe_lm: Callable[[], PartOut]
-    run_code_service: RunCodeService | None = None
+    programs: RunCodeService | None = None
 
     @property
     def keys(self) -> dict[str, SecretStr]:

@@ -72,7 +72,7 @@ class Metrics:
         """Set how many ad hoc programs wait for a slot."""
         self._programs_waiting.set(count)
 
-    def render(self, admission: Admission | None, worker: Worker | None) -> bytes:
+    def show(self, admission: Admission | None, worker: Worker | None) -> bytes:
         """Return all metrics as Prometheus reads them."""
         state = None if admission is None else admission.state
         if state is not None:

@@ -1,4 +1,4 @@
-"""What the store hands out: frozen values, with the pipeline's types where it has them."""
+"""What the store returns: frozen values that reuse the types of the pipeline."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """A worker that leases jobs, and for how long at a time."""
+    """A worker that leases jobs, and how long a lease lasts until it is renewed."""
 
     worker: UUID
     lease_seconds: float
@@ -86,7 +86,7 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class LeasedJob:
-    """A job leased to a worker: how long it has waited, and the time it has left."""
+    """A job that a worker has leased: the time it waited and the time it has left."""
 
     job_id: UUID
     attempt: int
