@@ -113,7 +113,7 @@ ELSEWHERE = {
     ),
     "CRASH-02": (
         "tests/integration/api/test_processes.py",
-        "def test_jobs_of_a_killed_worker_are_run_by_another",
+        "def test_another_worker_runs_the_jobs_of_a_killed_one",
     ),
     "CRASH-04": (
         "tests/integration/api/test_processes.py",

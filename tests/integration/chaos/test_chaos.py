@@ -35,7 +35,7 @@ def world(data_dir: Path) -> Iterator[World]:
         yield made
 
 
-def test_a_result_that_comes_late_is_fenced_off(world: World) -> None:
+def test_a_late_result_is_fenced_off(world: World) -> None:
     with Scene(world) as scene:
         let_a_result_come_late(scene)
         assert scene.check() == []
@@ -47,13 +47,13 @@ def test_one_key_sent_twice_at_once_is_one_job(world: World) -> None:
         assert scene.check() == []
 
 
-def test_a_job_whose_box_was_lost_runs_again_though_nobody_could_be_told(world: World) -> None:
+def test_a_lost_sandbox_is_retried_though_the_report_was_lost(world: World) -> None:
     with Scene(world) as scene:
         assert lose_a_box_and_the_word_of_it(scene).attempt == 2
         assert scene.check() == []
 
 
-def test_a_worker_that_cannot_ask_the_database_leaves_the_job_to_another_attempt(
+def test_a_worker_without_the_database_leaves_the_job_to_a_retry(
     world: World,
 ) -> None:
     with Scene(world) as scene:
@@ -61,13 +61,13 @@ def test_a_worker_that_cannot_ask_the_database_leaves_the_job_to_another_attempt
         assert scene.check() == []
 
 
-def test_a_database_that_does_not_answer_is_not_told_as_the_end_of_a_job(world: World) -> None:
+def test_a_silent_database_does_not_end_a_job(world: World) -> None:
     with Scene(world) as scene:
         lose_an_ending(scene)
         assert scene.check() == []
 
 
-def test_a_batch_is_complete_and_correct_though_one_of_each_was_killed(world: World) -> None:
+def test_a_batch_is_correct_after_a_server_and_a_worker_die(world: World) -> None:
     with Scene(world) as scene:
         views = kill_one_of_each(scene)
         assert sorted(views) == list(range(12))
@@ -75,7 +75,7 @@ def test_a_batch_is_complete_and_correct_though_one_of_each_was_killed(world: Wo
         assert scene.check() == []
 
 
-def test_nothing_is_lost_doubled_or_mixed_up_whatever_fails(world: World) -> None:
+def test_no_fault_loses_doubles_or_mixes_up_jobs(world: World) -> None:
     """Stop the world at the end, to see what is left of it: nothing can come after this."""
     with Scene(world):
         pass  # the table is clean

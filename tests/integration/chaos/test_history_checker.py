@@ -82,7 +82,7 @@ def with_solution(**changes: object) -> JobFacts:
     return JobFacts(FACTS.jobs, (replace(SOLUTION, **changes),))  # type: ignore[arg-type]
 
 
-def test_a_history_in_which_all_is_well_is_not_complained_of() -> None:
+def test_a_correct_history_passes() -> None:
     assert check(good(), FACTS) == []
 
 
@@ -127,7 +127,7 @@ WRONG_FACTS = {
 
 
 @pytest.mark.parametrize("complaint", WRONG_FACTS)
-def test_what_the_database_must_not_hold_is_noticed(complaint: str) -> None:
+def test_an_impossible_database_state_is_reported(complaint: str) -> None:
     assert any(complaint in line for line in check(good(), WRONG_FACTS[complaint]))
 
 
@@ -166,19 +166,19 @@ WRONG_HISTORIES = {
 
 
 @pytest.mark.parametrize("complaint", WRONG_HISTORIES)
-def test_what_a_client_must_not_see_is_noticed(complaint: str) -> None:
+def test_an_impossible_observation_is_reported(complaint: str) -> None:
     history = good()
     WRONG_HISTORIES[complaint](history)
     assert any(complaint in line for line in check(history, FACTS))
 
 
-def test_a_look_that_began_before_the_end_was_seen_may_show_the_job_as_open() -> None:
+def test_an_overlapping_observation_may_show_the_job_as_open() -> None:
     history = good()
     history.add(Observation(Span(5, 30), "j1", Open("running")))
     assert check(history, FACTS) == []
 
 
-def test_a_request_without_an_answer_may_run_a_cancelled_job_again_at_any_time() -> None:
+def test_an_unanswered_request_may_run_a_cancelled_job_again() -> None:
     history = good()
     history.add(submit("k2", 1, JobOutcome.UNKNOWN))
     history.add(look("j2", 9, Open("queued")))

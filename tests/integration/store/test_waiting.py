@@ -1,4 +1,4 @@
-"""Whoever waits costs the database nothing, and hears of every end, told or not."""
+"""Waiting costs the database nothing, and no end is missed, notified or not."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def until(happens: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_those_who_wait_hold_no_connection_and_are_looked_after_by_one_question(
+async def test_waiting_clients_hold_no_connection_and_share_one_query(
     service: JobService, store: Store, notifier: CompletionNotifier, engine: AsyncEngine
 ) -> None:
     jobs = await accept(store, MANY)
@@ -101,7 +101,7 @@ async def test_those_who_wait_hold_no_connection_and_are_looked_after_by_one_que
     assert left == [JobState.RUNNING] * (MANY - 50) + [{}] * 50
 
 
-async def test_an_end_that_nobody_told_of_reaches_the_one_who_waits(
+async def test_polling_finds_an_end_without_a_notification(
     service: JobService, store: Store, notifier: CompletionNotifier
 ) -> None:
     jobs = await accept(store, 3)
@@ -118,7 +118,7 @@ async def test_an_end_that_nobody_told_of_reaches_the_one_who_waits(
     assert isinstance(await other, StoredAnswer)
 
 
-async def test_what_is_told_with_its_answer_is_not_read(
+async def test_an_answer_in_a_notification_is_not_read_again(
     service: JobService, store: Store, notifier: CompletionNotifier, engine: AsyncEngine
 ) -> None:
     jobs = await accept(store, 2)
@@ -133,7 +133,7 @@ async def test_what_is_told_with_its_answer_is_not_read(
     assert made == []
 
 
-async def test_a_job_that_is_run_again_is_waited_for_as_before(
+async def test_a_wait_continues_while_a_job_is_retried(
     service: JobService, store: Store, notifier: CompletionNotifier
 ) -> None:
     (job_id,) = await accept(store, 1)
@@ -156,7 +156,7 @@ async def follow_all(
         yield progress
 
 
-async def test_a_batch_is_read_once_and_then_only_what_has_ended(
+async def test_a_batch_is_read_once_and_then_only_its_ended_items(
     store: Store, notifier: CompletionNotifier, engine: AsyncEngine
 ) -> None:
     orders = [NewJob(SUBMISSION, "digest", f"k{n // 2}") for n in range(40)]
@@ -189,7 +189,7 @@ async def test_a_batch_is_read_once_and_then_only_what_has_ended(
     assert [one async for one in steps] == []
 
 
-async def test_a_program_that_waits_is_read_once_to_be_shown_ahead(
+async def test_a_waiting_program_is_read_once_for_prefetching(
     store: Store, engine: AsyncEngine
 ) -> None:
     queue, asked = Queue(engine), _Asked()
