@@ -1,4 +1,4 @@
-"""Durable jobs under faults: what was accepted ends once, with the reward it has earned."""
+"""Durable jobs under faults: every accepted job ends once, with the right reward."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.integration.chaos.scenes import (
     Scene,
     kill_one_of_each,
     let_a_result_come_late,
-    lose_a_box_and_the_word_of_it,
-    lose_a_question,
-    lose_an_ending,
+    lose_a_cache_lookup,
+    lose_a_sandbox_and_its_report,
+    lose_a_status_lookup,
     send_one_key_twice,
 )
 from tests.support.job_client import own_folder
@@ -49,7 +49,7 @@ def test_one_key_sent_twice_at_once_is_one_job(world: World) -> None:
 
 def test_a_lost_sandbox_is_retried_though_the_report_was_lost(world: World) -> None:
     with Scene(world) as scene:
-        assert lose_a_box_and_the_word_of_it(scene).attempt == 2
+        assert lose_a_sandbox_and_its_report(scene).attempt == 2
         assert scene.check() == []
 
 
@@ -57,13 +57,13 @@ def test_a_worker_without_the_database_leaves_the_job_to_a_retry(
     world: World,
 ) -> None:
     with Scene(world) as scene:
-        assert lose_a_question(scene).attempt >= 2
+        assert lose_a_cache_lookup(scene).attempt >= 2
         assert scene.check() == []
 
 
 def test_a_silent_database_does_not_end_a_job(world: World) -> None:
     with Scene(world) as scene:
-        lose_an_ending(scene)
+        lose_a_status_lookup(scene)
         assert scene.check() == []
 
 
@@ -76,7 +76,7 @@ def test_a_batch_is_correct_after_a_server_and_a_worker_die(world: World) -> Non
 
 
 def test_no_fault_loses_doubles_or_mixes_up_jobs(world: World) -> None:
-    """Stop the world at the end, to see what is left of it: nothing can come after this."""
+    """This stops the world at its end to check for leftovers, so it must come last."""
     with Scene(world):
         pass  # the table is clean
     report = unleash(world, ChaosPlan(SECONDS, secrets.randbelow(1 << 31), pause_seconds=0.5))

@@ -1,4 +1,4 @@
-"""The checker itself: a history in which all is well, and every way in which one can be wrong."""
+"""The checker itself: it passes a correct history, and reports every kind of violation."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def look(job_id: str, begun: float, view: View) -> Observation:
 
 
 def good() -> History:
-    """One job that is answered, one that is cancelled, one that is lost, one never accepted."""
-    told: dict[int, tuple[str, View]] = {0: ("j1", ANSWER), 1: ("j2", Lost("cancelled"))}
+    """One job with an answer, one cancelled, one without a reward, and one never accepted."""
+    views: dict[int, tuple[str, View]] = {0: ("j1", ANSWER), 1: ("j2", Lost("cancelled"))}
     return History(
         programs={f"k{n}": crashing(f"k{n}") for n in (1, 2, 3, 4)},
         oracle=dict(FAILURES),
@@ -69,7 +69,7 @@ def good() -> History:
             look("j3", 16, Open("running")),
         ],
         cancels=[Cancel("k2")],
-        batches=[BatchLook(Span(8, 9), "b", ("j1", "j2"), 2, told)],
+        batches=[BatchLook(Span(8, 9), "b", ("j1", "j2"), 2, views)],
     )
 
 
@@ -155,7 +155,7 @@ WRONG_HISTORIES = {
     "was called complete with 1 answers": lambda h: h.add(
         BatchLook(Span(8, 9), "b", ("j1", "j2", "j3"), 2, {0: ("j1", ANSWER)})
     ),
-    "told of an open job": lambda h: h.add(
+    "reported an open job": lambda h: h.add(
         BatchLook(Span(8, 9), "b", ("j1",), 1, {0: ("j1", Open("running"))})
     ),
     "has job j2 at place 0": lambda h: h.add(

@@ -1,4 +1,4 @@
-"""The checker must find something where the product's safeguards are taken out."""
+"""The checker must detect a server without its safeguards."""
 
 from __future__ import annotations
 
