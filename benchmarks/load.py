@@ -22,10 +22,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import uvloop
+from pipeline import TASK, warm_up
 from server import serving, temporary_folder
-from walk import TASK, warm_up
+from transport import WireMeter
 from watching import ProcessWatch, Pulse, Snapshot, bytes_per_minute, pulse
-from wire import WireMeter
 
 _CLIENTS = 8
 _BATCH = 500

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from pipeline import TASK, warm_up
 from server import serving, temporary_folder
-from walk import TASK, warm_up
 
 _SEED = 7
 _SIGMA = 1.0

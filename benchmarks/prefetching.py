@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipeline import post_score, warm_up
 from server import ROOT, serving, temporary_folder
-from walk import post_score, warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -22,9 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipeline import post_score, warm_up
 from server import serving, temporary_folder
 from traces import show_kinds, take
-from walk import post_score, warm_up
 
 if TYPE_CHECKING:
     from server import Server
