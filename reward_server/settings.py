@@ -60,7 +60,7 @@ class BubblewrapSettings(_Part):
 class DockerSettings(_Part):
     """Sandboxes made by a container engine.
 
-    `host_data_dir` is the path of `data_dir` for the engine, if the server itself is in a container.
+    `host_data_dir` is the path of `data_dir` for the engine, if the server runs in a container too.
     `gpus` are device identities; each slot has one, so there are at most as many slots as devices.
     """
 
