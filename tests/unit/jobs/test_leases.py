@@ -150,6 +150,17 @@ async def test_a_job_lost_and_leased_to_the_same_worker_runs_once() -> None:
         assert worker.runs(first.job_id)
 
 
+async def test_an_attempt_that_is_no_longer_current_is_stopped() -> None:
+    queue, runner, first = ControlledQueue(), RecordingRunner(), job()
+    async with working(queue, runner) as worker:
+        with worker.lease_window() as leased:
+            leased.append(first)
+        await until(lambda: (first.job_id, 1) in runner.running)
+        queue.leases[first.job_id] = 2  # leased to this worker again, and not yet known here
+        await worker.revoke_if_lost(first.job_id)
+        await until(lambda: runner.cancelled == [(first.job_id, 1)])
+
+
 async def test_a_cancellation_of_the_next_attempt_is_kept_past_the_old_one() -> None:
     queue, runner, first = ControlledQueue(), RecordingRunner(), job()
     async with working(queue, runner) as worker:
@@ -199,6 +210,8 @@ async def test_a_notification_during_a_claim_makes_for_another_claim() -> None:
 async def test_a_notification_while_all_slots_are_busy_is_not_forgotten() -> None:
     queue, runner, first, late = ControlledQueue(), RecordingRunner(), job(), job()
     async with working(queue, runner, slots=1) as worker:
+        worker.wake()
+        await until(lambda: len(queue.claims) == 1)  # it finds the queue empty
         with worker.lease_window() as leased:
             leased.append(first)
         await until(lambda: (first.job_id, 1) in runner.running)
