@@ -113,11 +113,11 @@ WRONG_FACTS = {
     "there is a result of job j8": JobFacts(FACTS.jobs, (SOLUTION, replace(SOLUTION, job_id="j8"))),
     "its result is of attempt 1": with_solution(attempt=1),
     "is failed and its result scored": with_solution(status="scored"),
-    "ended with nonzero_exit, which is no fault of ours": with_job(
+    "ended with nonzero_exit, not an infrastructure error": with_job(
         replace(ERRORED, error_kind="nonzero_exit")
     ),
     "ended with store_error": with_job(replace(ERRORED, error_kind="store_error")),
-    "is cancelled, which nobody asked for": with_job(
+    "is cancelled, though no client cancelled it": with_job(
         replace(ERRORED, state="cancelled", error_kind=None)
     ),
     "but crash earns -10.0": with_solution(reward=-9.9),
@@ -137,7 +137,7 @@ WRONG_HISTORIES = {
     "was accepted with two bodies": lambda h: h.add(
         replace(submit("k1", 5, JobOutcome.ACCEPTED, "j1"), body="another")
     ),
-    "with no other body": lambda h: h.add(submit("k1", 5, JobOutcome.CONFLICT)),
+    "without another body": lambda h: h.add(submit("k1", 5, JobOutcome.CONFLICT)),
     "was acknowledged and is not there": lambda h: h.add(
         submit("k4", 5, JobOutcome.ACCEPTED, "j4")
     ),
@@ -149,7 +149,7 @@ WRONG_HISTORIES = {
     "without a reward and was then seen as Open": lambda h: h.add(look("j2", 9, Open("queued"))),
     "without a reward and was then seen as Answered": lambda h: h.add(look("j2", 9, ANSWER)),
     "was said to have ended with store_error": lambda h: h.add(look("j3", 12, Lost("store_error"))),
-    "was said to be cancelled, which nobody asked for": lambda h: h.add(
+    "was said to be cancelled, though no client cancelled it": lambda h: h.add(
         look("j3", 12, Lost("cancelled"))
     ),
     "was called complete with 1 answers": lambda h: h.add(
@@ -158,7 +158,7 @@ WRONG_HISTORIES = {
     "reported an open job": lambda h: h.add(
         BatchLook(Span(8, 9), "b", ("j1",), 1, {0: ("j1", Open("running"))})
     ),
-    "has job j2 at place 0": lambda h: h.add(
+    "has job j2 at index 0": lambda h: h.add(
         BatchLook(Span(8, 9), "b", ("j1",), 1, {0: ("j2", ANSWER)})
     ),
     "a 500": lambda h: h.add(Oddity(Span(0, 1), "a 500")),
