@@ -26,7 +26,7 @@ from reward_server.cli.prompts import prompts_command
 from reward_server.cli.rescore import rescore_command
 from reward_server.cli.solutions import show_answer, solutions_app
 from reward_server.cli.tasks import tasks_app
-from reward_server.errors import RewardServerError
+from reward_server.errors import ServiceError
 from reward_server.jobs.deadlines import bound_seconds
 from reward_server.jobs.metrics import Metrics
 from reward_server.settings import Settings, load_settings
@@ -90,18 +90,18 @@ def work(
     settings = load_settings(data_dir=data_dir)
     _refuse_if_missing(preflight.run_preflight(settings, serves=False))
     _log_to_stderr()
-    meter = Metrics()
+    metrics = Metrics()
     if metrics_port is not None:
-        start_http_server(metrics_port, "127.0.0.1", meter.registry)
-    asyncio.run(_work(settings, meter))
+        start_http_server(metrics_port, "127.0.0.1", metrics.registry)
+    asyncio.run(_work(settings, metrics))
 
 
-async def _work(settings: Settings, meter: Metrics) -> None:
+async def _work(settings: Settings, metrics: Metrics) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with open_worker(settings, meter) as worker:
-        logging.getLogger(__name__).info("worker %s is ready", worker.claim.worker)
+    async with open_worker(settings, metrics) as worker:
+        logging.getLogger(__name__).info("worker %s is ready", worker.lease_request.worker)
         await stopped.wait()
 
 
@@ -161,6 +161,6 @@ def main() -> None:
     """Run the command line; what the user can mend is said in one line."""
     try:
         app()
-    except (RewardServerError, NoAnswerError) as error:
+    except (ServiceError, NoAnswerError) as error:
         err.print(f"[red]error[/] {escape(str(error))}")
         raise SystemExit(1) from None

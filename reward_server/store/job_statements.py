@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import make_url, text
 
+from reward_server.store.queue_statements import NEXT_ATTEMPT
 from reward_server.store.tables import jobs, solutions
 
 _DIALECT = make_url("postgresql+asyncpg://").get_dialect()()
@@ -18,7 +19,7 @@ _SOLUTION_COLUMNS = ", ".join(column.name for column in solutions.c)
 _JOB_COLUMNS = ", ".join(column.name for column in jobs.c)
 
 # Returns a row when there is something to run: the job is new, or it had errored or was cancelled.
-ACCEPT = text("""
+ACCEPT = text(f"""
     INSERT INTO jobs (idempotency_key, body_digest, task_id, completion, code, run_id, step,
         sample_id, parent_id, prompt_kind, wall_seconds, priority, client, budget_seconds,
         created_at, state, worker, lease_until, started_at, deadline_at)
@@ -34,13 +35,13 @@ ACCEPT = text("""
             THEN now() + make_interval(secs => CAST(:budget_seconds AS double precision)) END
     FROM (SELECT CAST(:worker AS uuid) AS worker) AS claim
     ON CONFLICT (idempotency_key) DO UPDATE
-    SET state = excluded.state, attempt = jobs.attempt + 1, faults = 0, error_kind = NULL,
+    SET state = excluded.state, attempt = {NEXT_ATTEMPT}, faults = 0, error_kind = NULL,
         error_message = NULL, worker = excluded.worker, lease_until = excluded.lease_until,
         started_at = excluded.started_at, deadline_at = excluded.deadline_at,
         not_before = now(), created_at = excluded.created_at, finished_at = NULL
     WHERE jobs.state IN ('errored', 'cancelled') AND jobs.body_digest = excluded.body_digest
     RETURNING id, state, attempt
-""")
+""")  # noqa: S608 - made of constants
 
 FIND_BY_KEY = text("SELECT id, state, attempt, body_digest FROM jobs WHERE idempotency_key = :key")
 

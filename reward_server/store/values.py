@@ -1,4 +1,4 @@
-"""What the store hands out: frozen values, with the types of the walk where it has them."""
+"""What the store returns: frozen values that reuse the types of the pipeline."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """What is to be done, for whom, and how long it may take once it has begun."""
+    """A job to accept: the API builds it, the job service sets its budget, the store writes it."""
 
     submission: Submission
     body_digest: str
@@ -78,7 +78,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """A worker that borrows jobs, and for how long at a time."""
+    """A worker that leases jobs, and how long a lease lasts until it is renewed."""
 
     worker: UUID
     lease_seconds: float
@@ -86,7 +86,7 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class LeasedJob:
-    """A job that is lent to a worker: what it has waited, and what is left of its time."""
+    """A job that a worker has leased: the time it waited and the time it has left."""
 
     job_id: UUID
     attempt: int

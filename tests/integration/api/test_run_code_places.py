@@ -1,4 +1,4 @@
-"""Bare programs and stored jobs share the places of one process, and nobody is left waiting."""
+"""Ad hoc programs and jobs share the slots of one process, and neither starves the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import SANDBOX, SANDBOXES, descendants, read_line, start_server, stop_server
 from tests.conftest import wait_until as wait
-from tests.support.job_client import KEYS, LEAN, JobClient, nap
+from tests.support.job_client import KEYS, LEAN, JobClient, nap, own_folder
 
 if TYPE_CHECKING:
     import subprocess
@@ -27,8 +27,8 @@ PATIENT = 200.0
 TIMED = "import time\na = time.time()\ntime.sleep(0.3)\nprint(a, time.time())"
 
 
-class Runs(JobClient):
-    """A server of one's own, as somebody sees it who sends bare programs."""
+class RunCodeClient(JobClient):
+    """A server, as a client that sends ad hoc programs sees it."""
 
     def __init__(self, url: str, process: subprocess.Popen[bytes]) -> None:
         super().__init__(url, "", process.pid)
@@ -57,14 +57,24 @@ class Runs(JobClient):
 
 
 @contextmanager
-def serving(folder: Path, log: Path, settings: dict[str, str], *options: str) -> Iterator[Runs]:
+def serving(
+    folder: Path, log: Path, settings: dict[str, str], *options: str
+) -> Iterator[RunCodeClient]:
     process, url = start_server(folder, log, {**LEAN, **settings}, SANDBOX, *options)
     try:
-        with Runs(url, process) as runs:
+        with RunCodeClient(url, process) as runs:
             yield runs
             runs.pool.shutdown(wait=False, cancel_futures=True)
     finally:
         stop_server(process)
+
+
+@pytest.fixture(scope="module")
+def one_slot(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunCodeClient]:
+    """A server with one slot, for all tests that leave it idle."""
+    log = tmp_path_factory.mktemp("one-slot") / "log"
+    with own_folder(data_dir) as folder, serving(folder, log, {SLOTS: "1"}) as runs:
+        yield runs
 
 
 def intervals(text: str) -> tuple[float, float]:
@@ -78,7 +88,7 @@ def most_at_once(spans: list[tuple[float, float]]) -> int:
 
 @pytest.mark.parametrize("slots", [1, 2])
 @pytest.mark.parametrize("ahead", [0, 2])
-def test_jobs_and_bare_programs_get_through_together_on_as_many_places_as_there_are(
+def test_jobs_and_programs_together_never_exceed_the_slots(
     own_dir: Path, tmp_path: Path, slots: int, ahead: int
 ) -> None:
     settings = {SLOTS: str(slots), "REWARD_SERVER_JOBS__AHEAD": str(ahead)}
@@ -95,7 +105,7 @@ def test_jobs_and_bare_programs_get_through_together_on_as_many_places_as_there_
         runs.wait_for("reward_slots_busy", 0)
 
 
-def test_a_flood_of_bare_programs_leaves_jobs_half_of_the_places(
+def test_a_flood_of_programs_leaves_half_of_the_slots_to_jobs(
     own_dir: Path, tmp_path: Path
 ) -> None:
     with serving(own_dir, tmp_path / "log", {SLOTS: "2"}) as runs:
@@ -107,34 +117,30 @@ def test_a_flood_of_bare_programs_leaves_jobs_half_of_the_places(
         assert max(begun) < max(ended), "jobs did not wait for the flood to end"
 
 
-def test_who_finds_no_place_in_time_is_told_to_come_again_and_nothing_has_run(
-    own_dir: Path, tmp_path: Path
-) -> None:
-    with serving(own_dir, tmp_path / "log", {SLOTS: "1"}) as runs:
-        job_id = runs.submit(nap("301.5"))
-        runs.wait_for_program("301.5")
-        refused = runs.run(nap("302.5"), compile_timeout=0)
-        assert refused.status_code == 504
-        assert refused.headers["content-type"] == "application/problem+json"
-        assert (refused.json()["kind"], refused.json()["retryable"]) == ("overloaded", True)
-        assert not runs.runs("302.5")
-        patient = runs.send("print('at last')")
-        runs.wait_for("reward_run_code_running", 1)
-        runs.cancel(job_id)
-        assert patient.result(timeout=60).json()["run_result"]["stdout"] == "at last\n"
+def test_a_program_without_a_slot_in_time_does_not_run(one_slot: RunCodeClient) -> None:
+    runs = one_slot
+    job_id = runs.submit(nap("301.5"))
+    runs.wait_for_program("301.5")
+    refused = runs.run(nap("302.5"), compile_timeout=0)
+    assert refused.status_code == 504
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert (refused.json()["kind"], refused.json()["retryable"]) == ("overloaded", True)
+    assert not runs.runs("302.5")
+    patient = runs.send("print('at last')")
+    runs.wait_for("reward_run_code_running", 1)
+    runs.cancel(job_id)
+    assert patient.result(timeout=60).json()["run_result"]["stdout"] == "at last\n"
 
 
-def test_time_in_the_queue_does_not_count_as_time_of_the_program(
-    own_dir: Path, tmp_path: Path
-) -> None:
-    with serving(own_dir, tmp_path / "log", {SLOTS: "1"}) as runs:
-        sent = [runs.send("import time\ntime.sleep(3)", run_timeout=12) for _ in range(6)]
-        results = [one.result(timeout=240).json()["run_result"] for one in sent]
-        assert {result["status"] for result in results} == {"Finished"}
-        assert sum(result["execution_time"] for result in results) > 12
+def test_waiting_does_not_count_against_the_run_time(one_slot: RunCodeClient) -> None:
+    runs = one_slot
+    sent = [runs.send("import time\ntime.sleep(3)", run_timeout=12) for _ in range(6)]
+    results = [one.result(timeout=240).json()["run_result"] for one in sent]
+    assert {result["status"] for result in results} == {"Finished"}
+    assert sum(result["execution_time"] for result in results) > 12
 
 
-def test_more_than_may_wait_are_turned_away(own_dir: Path, tmp_path: Path) -> None:
+def test_programs_above_the_waiting_limit_are_refused(own_dir: Path, tmp_path: Path) -> None:
     settings = {
         SLOTS: "1",
         "REWARD_SERVER_RUN_CODE__WAITING": "1",
@@ -161,31 +167,27 @@ def test_more_than_may_wait_are_turned_away(own_dir: Path, tmp_path: Path) -> No
         assert "limit of 50" in runs.run("pass", run_timeout=51).json()["detail"]
 
 
-def test_who_hangs_up_ends_his_program_and_frees_its_place(own_dir: Path, tmp_path: Path) -> None:
-    with serving(own_dir, tmp_path / "log", {SLOTS: "1"}) as runs:
-        gone = runs.pool.submit(runs.send_and_leave, nap("304.5"), 15)
-        runs.wait_for_program("304.5")
-        runs.send_and_leave(nap("305.5"), 2)  # it waits behind the other
-        gone.result(timeout=60)
-        wait(lambda: not runs.runs("304.5"))
-        runs.wait_for("reward_slots_busy", 0)
-        runs.wait_for("reward_run_code_waiting", 0)
-        assert runs.run("print('free')", compile_timeout=0).json()["status"] == "Success"
-        assert not runs.runs("305.5")
+def test_hanging_up_stops_the_program_and_frees_its_slot(one_slot: RunCodeClient) -> None:
+    runs = one_slot
+    gone = runs.pool.submit(runs.send_and_leave, nap("304.5"), 15)
+    runs.wait_for_program("304.5")
+    runs.send_and_leave(nap("305.5"), 2)  # it waits behind the other
+    gone.result(timeout=60)
+    wait(lambda: not runs.runs("304.5"))
+    runs.wait_for("reward_slots_busy", 0)
+    runs.wait_for("reward_run_code_waiting", 0)
+    assert runs.run("print('free')", compile_timeout=0).json()["status"] == "Success"
+    assert not runs.runs("305.5")
 
 
-def test_a_server_that_takes_jobs_in_for_others_runs_no_bare_programs(
-    own_dir: Path, tmp_path: Path
-) -> None:
+def test_a_server_without_a_worker_runs_no_programs(own_dir: Path, tmp_path: Path) -> None:
     with serving(own_dir, tmp_path / "log", {}, "--no-work") as runs:
         refused = runs.run("pass")
         assert (refused.status_code, refused.json()["retryable"]) == (503, True)
         assert "elsewhere" in refused.json()["detail"]
 
 
-def test_a_server_that_is_stopped_ends_what_runs_and_turns_the_others_away(
-    own_dir: Path, tmp_path: Path
-) -> None:
+def test_a_draining_server_finishes_running_programs_only(own_dir: Path, tmp_path: Path) -> None:
     settings = {SLOTS: "1", "REWARD_SERVER_JOBS__DRAIN_SECONDS": "600"}
     with serving(own_dir, tmp_path / "log", settings) as runs:
         running = runs.send("import subprocess\nprint(subprocess.call(['sleep', '6.5']))")
@@ -198,9 +200,7 @@ def test_a_server_that_is_stopped_ends_what_runs_and_turns_the_others_away(
         runs.process.wait(60)
 
 
-def test_a_server_that_is_told_twice_waits_for_no_bare_program(
-    own_dir: Path, tmp_path: Path
-) -> None:
+def test_a_second_signal_stops_without_waiting_for_programs(own_dir: Path, tmp_path: Path) -> None:
     settings = {SLOTS: "1", "REWARD_SERVER_JOBS__DRAIN_SECONDS": "600"}
     with serving(own_dir, tmp_path / "log", settings) as runs:
         runs.send(nap("306.5"), run_timeout=400)
@@ -211,36 +211,36 @@ def test_a_server_that_is_told_twice_waits_for_no_bare_program(
         runs.process.wait(60)
 
 
-def kill_keepers(runs: Runs) -> None:
+def kill_slot_supervisors(runs: RunCodeClient) -> None:
     for pid in descendants(runs.process.pid):
         if b"slot_supervisor.py" in read_line(pid):
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.skipif("docker" in SANDBOXES, reason="containers have no keeper to kill")
-def test_a_lost_box_is_tried_again_and_else_is_no_answer(own_dir: Path, tmp_path: Path) -> None:
-    with serving(own_dir, tmp_path / "log", {SLOTS: "1"}) as runs:
-        sent = runs.send("import subprocess\nprint(subprocess.call(['sleep', '7.25']))")
-        runs.wait_for_program("7.25")
-        kill_keepers(runs)
-        assert sent.result(timeout=120).json()["run_result"]["stdout"] == "0\n"
-        sent = runs.send(nap("307.5"), run_timeout=400, compile_timeout=0)
-        runs.wait_for_program("307.5")
-        time.sleep(9)  # the patience of who waits is over
-        kill_keepers(runs)
-        lost = sent.result(timeout=120)
-        assert lost.status_code == 504
-        assert (lost.json()["kind"], lost.json()["blame"]) == ("sandbox_lost", "infra")
-        assert lost.json()["retryable"]
-        assert runs.run("print(1)").json()["status"] == "Success"
+@pytest.mark.skipif("docker" in SANDBOXES, reason="containers have no slot supervisor to kill")
+def test_a_lost_sandbox_is_retried_before_it_is_an_error(one_slot: RunCodeClient) -> None:
+    runs = one_slot
+    sent = runs.send("import subprocess\nprint(subprocess.call(['sleep', '7.25']))")
+    runs.wait_for_program("7.25")
+    kill_slot_supervisors(runs)
+    assert sent.result(timeout=120).json()["run_result"]["stdout"] == "0\n"
+    sent = runs.send(nap("307.5"), run_timeout=400, compile_timeout=0)
+    runs.wait_for_program("307.5")
+    time.sleep(9)  # longer than the caller waits for a slot
+    kill_slot_supervisors(runs)
+    lost = sent.result(timeout=120)
+    assert lost.status_code == 504
+    assert (lost.json()["kind"], lost.json()["blame"]) == ("sandbox_lost", "infra")
+    assert lost.json()["retryable"]
+    assert runs.run("print(1)").json()["status"] == "Success"
 
 
-def test_only_those_with_a_key_are_served(desk: JobClient) -> None:
+def test_a_program_needs_a_key(team: JobClient) -> None:
     body = {"code": "print(1)", "language": "python"}
-    url = f"{desk.http.base_url}/run_code".replace("//run", "/run")
+    url = f"{team.http.base_url}/run_code".replace("//run", "/run")
     assert httpx.post(url, json=body).status_code == 401
     assert httpx.post(url, json=body, auth=("", "a-wrong-key-altogether")).status_code == 401
-    for answer in (desk.http.post("/run_code", json=body), httpx.post(
+    for answer in (team.http.post("/run_code", json=body), httpx.post(
         url, json=body, auth=("", KEYS["team"]), timeout=60
     )):  # fmt: skip
         assert answer.json()["status"] == "Success"
