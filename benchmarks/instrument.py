@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prefetching import measure_waiting
 from right_answers import right_ratio
-from waiting import measure_waiting
 
 from reward_server.instrument.lm.endpoint import LmEndpoint
 from reward_server.instrument.lm.instrumenter import LmInstrumenter

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from reward_server.instrument.lm.comments import without_comments
 from reward_server.model import Milestone
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """What the static finder knows about the value of an expression.
 
 A value is a small frozen set of tags, and where it matters the parts it is made of. Depth and
-width are bounded, so that no program can make the finder's own work grow.
+width are bounded, so that no program can make the finder's own work add_to_container.
 """
 
 from __future__ import annotations
@@ -40,26 +40,25 @@ class Tag(IntEnum):
     SPLITTER = 1 << 13
     TRAINER = 1 << 14
     LOSS_FUNCTION = 1 << 15
-    OPTIMIZER = 1 << 16
-    HISTORY = 1 << 17
-    FILE = 1 << 18
-    ARCHIVE = 1 << 19
-    FILE_PATH = 1 << 20
-    ELSEWHERE = 1 << 21
-    STUDY = 1 << 22
-    WEIGHTS = 1 << 23
-    LINEAR = 1 << 24
+    HISTORY = 1 << 16
+    FILE = 1 << 17
+    ARCHIVE = 1 << 18
+    FILE_PATH = 1 << 19
+    NOT_TASK_DATA = 1 << 20
+    STUDY = 1 << 21
+    WEIGHTS = 1 << 22
+    LINEAR = 1 << 23
 
 
 NO_TAGS: Tags = 0
 SIDES: Tags = Tag.TRAIN | Tag.HELDOUT | Tag.TEST
 ONE_SIDE: tuple[Tags, ...] = (Tag.TRAIN, Tag.HELDOUT, Tag.TEST)
-PLACES: Tags = SIDES | Tag.ELSEWHERE
-FLOWING: Tags = (
-    PLACES | Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN | Tag.RESIDUAL | Tag.REDUCED
+ORIGINS: Tags = SIDES | Tag.NOT_TASK_DATA
+PROPAGATED: Tags = (
+    ORIGINS | Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN | Tag.RESIDUAL | Tag.REDUCED
     | Tag.LOSS | Tag.METRIC | Tag.LINEAR
 )  # fmt: skip
-GUESSABLE: Tags = Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN
+SIDE_HINTABLE: Tags = Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN
 ESTIMATOR: Tags = Tag.MODEL | Tag.NETWORK
 
 
@@ -151,3 +150,8 @@ def join(left: Value, right: Value) -> Value:
 def join_all(values: Iterable[Value]) -> Value:
     """Return what is known of something that is one of many values."""
     return reduce(join, values, NOTHING)
+
+
+def reduced(tags: Tags) -> Value:
+    """Return the value of a mean, a sum or a root of something."""
+    return Value(tags & PROPAGATED | Tag.REDUCED)

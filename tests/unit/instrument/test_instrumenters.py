@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -155,8 +156,8 @@ async def test_a_child_that_never_answers_is_our_fault() -> None:
 
 async def test_markers_of_others_are_checked(static: StaticInstrumenter) -> None:
     good, bad = Marker(1, 0, Milestone.LOADED_DATA), Marker(1, 1, Milestone.LOADED_DATA)
-    assert (await static.parser.check("x = 1", [good])).markers == (good,)
-    refused = await static.parser.check("x = 1", [good, bad])
+    assert (await static.parser.check_markers("x = 1", [good])).markers == (good,)
+    refused = await static.parser.check_markers("x = 1", [good, bad])
     assert refused.markers == ()
     assert refused.reason is not None
 
@@ -168,6 +169,6 @@ def test_a_fault_of_the_finder_costs_the_markers_and_not_the_run(
         raise KeyError
 
     monkeypatch.setattr(parser_process, "find_markers", fail)
-    monkeypatch.setattr(parser_process.sys, "setrecursionlimit", lambda _: None)
+    monkeypatch.setattr(sys, "setrecursionlimit", lambda _: None)
     answer = parser_process.answer({"find": True}, b"x = 1")
     assert answer == {"markers": [], "reason": "the static finder stage failed"}

@@ -10,7 +10,7 @@ import pytest
 
 from reward_server.errors import SetupError
 from reward_server.instrument.lm.endpoint import EndpointState, LmEndpoint
-from reward_server.instrument.lm.prompts import LmRequest, Mode, ask_about
+from reward_server.instrument.lm.prompts import LmRequest, Mode, build_request
 from reward_server.instrument.lm.reply import LmReply, LmTrouble
 from tests.support.lm_endpoints import (
     MODEL,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from tests.support.lm_endpoints import Behaviour
 
-QUESTION = ask_about("x = 1", Mode.INSERT)
+QUESTION = build_request("x = 1", Mode.INSERT)
 ENOUGH_TO_SHUT = 5
 
 
@@ -119,7 +119,7 @@ async def test_an_answer_without_words_is_final(
     scripted.behave = sends(respond(data))
     reply = await patient.ask(QUESTION)
     assert reply == LmReply(trouble=trouble)
-    assert trouble.is_of_the_answer
+    assert trouble.is_final
     assert len(scripted.asked) == 1
 
 
@@ -306,7 +306,7 @@ async def test_how_the_model_samples_is_fixed(
 ) -> None:
     scripted.behave = places()
     for mode in Mode:
-        await patient.ask(ask_about("n = 10**6\nmax_tokens = 10**9", mode))
+        await patient.ask(build_request("n = 10**6\nmax_tokens = 10**9", mode))
     inserting, rewriting = scripted.asked
     fixed: dict[str, Any] = {"model": MODEL, "temperature": 0, "n": 1, "seed": 0, "stream": False}
     assert {**inserting, **fixed} == inserting
@@ -338,7 +338,7 @@ async def test_questions_go_out_together(scripted: ScriptedEndpoint, patient: Lm
         writer.write(respond(completion("together")))
 
     scripted.behave = meet
-    questions = [ask_about(f"x = {number}", Mode.INSERT) for number in range(64)]
+    questions = [build_request(f"x = {number}", Mode.INSERT) for number in range(64)]
     replies = await asyncio.gather(*map(patient.ask, questions))
     assert replies == [LmReply("together")] * 64
 

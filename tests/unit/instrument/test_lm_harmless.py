@@ -13,8 +13,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from reward_server.instrument.lm.placing import place
 from reward_server.instrument.lm.prompts import Mode
+from reward_server.instrument.lm.reply_markers import read_markers
 from reward_server.model import Marker, Milestone
 from reward_server.sandbox import milestones as sandbox_milestones
 from tests.support.lm_endpoints import lines_of
@@ -171,16 +171,20 @@ SPOILS = [
 ]
 
 
+def end_of(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
 @st.composite
 def rewrites(draw: st.DrawFn, code: str) -> str:
     """Return a program that someone who should have added prints might have made of it."""
     lines = code.split("\n")
     nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.stmt)]
     chosen = draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=8))
-    for node in sorted(chosen, key=lambda node: (-node.end_lineno, node.col_offset)):
+    for node in sorted(chosen, key=lambda node: (-end_of(node), node.col_offset)):
         text = draw(st.sampled_from([*PRINTS * 8, *SPOILS]))
         first = lines[node.lineno - 1]
-        lines.insert(node.end_lineno, first[: len(first) - len(first.lstrip())] + text)
+        lines.insert(end_of(node), first[: len(first) - len(first.lstrip())] + text)
     if draw(st.sampled_from([*[False] * 9, True])):
         del lines[draw(st.integers(0, len(lines) - 1))]
     return "```python\n" + "\n".join(lines) + "\n```"
@@ -196,7 +200,7 @@ def compiles(code: str) -> bool:
 
 def check(code: str, answer: str, mode: Mode) -> int:
     """Return how many milestones a program reported that did exactly as without markers."""
-    markers, _ = place(answer, mode, code, ast.parse(code), ast.parse)
+    markers, _ = read_markers(answer, mode, code, ast.parse(code), ast.parse)
     if not markers:
         return 0
     before, nothing = run(code, [])
@@ -242,7 +246,7 @@ def test_a_marker_in_a_hot_loop_reports_once() -> None:
         "for i in range(100_000):\n    n = model.predict(i)[0]\nprint(n)\n"
     )
     answer = lines_of(*((5, label) for label in LABELS))
-    markers, _ = place(answer, Mode.INSERT, code, ast.parse(code), ast.parse)
+    markers, _ = read_markers(answer, Mode.INSERT, code, ast.parse(code), ast.parse)
     assert {(marker.line, marker.column) for marker in markers} == {(5, 4)}
     ending, reported = run(code, markers)
     assert ending.output == b"99999\n"

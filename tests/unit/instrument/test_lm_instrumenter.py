@@ -12,7 +12,7 @@ import pytest
 from reward_server.errors import InfrastructureError
 from reward_server.instrument.lm.endpoint import EndpointState, LmEndpoint
 from reward_server.instrument.lm.instrumenter import LmInstrumenter
-from reward_server.instrument.lm.prompts import PROMPT_VERSION, Mode, ask_about
+from reward_server.instrument.lm.prompts import PROMPT_VERSION, Mode, build_request
 from reward_server.instrument.parser import StaticInstrumenter
 from reward_server.model import (
     ErrorKind,
@@ -363,7 +363,7 @@ async def test_closing_gives_up_what_is_under_way(scripted: ScriptedEndpoint, ma
 
 @pytest.mark.parametrize("mode", Mode)
 def test_the_prompt_is_this_text_and_the_program(mode: Mode) -> None:
-    question = ask_about('import pandas as pd\n\ntrain = pd.read_csv("train.csv")', mode)
+    question = build_request('import pandas as pd\n\ntrain = pd.read_csv("train.csv")', mode)
     text = "".join(f"[{part['role']}]\n{part['content']}\n" for part in question.messages)
     assert text == (HERE / "golden" / f"{mode}.txt").read_text()
     assert PROMPT_VERSION == 1, "a new wording is a new version, and a new golden text"
@@ -444,14 +444,14 @@ COVERED = {
 
 @pytest.mark.parametrize("attack", COVERED)
 def test_an_attack_has_its_tests(attack: str) -> None:
-    files = [*HERE.glob("test_lm_*.py"), HERE.parents[1] / "integration" / "api" / "test_lm.py"]
+    files = [*HERE.glob("test_*.py"), HERE.parents[1] / "integration" / "api" / "test_lm.py"]
     text = "\n".join(file.read_text().partition("\nCOVERED = ")[0] for file in files)
     for name in COVERED[attack]:
         assert name in text, name
 
 
 def test_the_schema_asks_for_every_step_and_bounds_what_is_said_of_it() -> None:
-    schema = ask_about("x", Mode.INSERT).schema
+    schema = build_request("x", Mode.INSERT).schema
     assert schema is not None
     assert set(schema["required"]) == set(schema["properties"]) == {str(int(m)) for m in Milestone}
     assert all(lines["maxItems"] == 2 for lines in schema["properties"].values())

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reward_server.instrument.lm.comments import without_comments
-from reward_server.instrument.lm.placing import place
 from reward_server.instrument.lm.plausibility import Plausibility
-from reward_server.instrument.lm.prompts import Mode
+from reward_server.instrument.lm.prompts import Mode, without_comments
+from reward_server.instrument.lm.reply_markers import read_markers
 from reward_server.instrument.static.analyzer import find_markers
 from reward_server.instrument.verification import verify
 from reward_server.model import Marker, Milestone
@@ -45,7 +44,7 @@ def inserted(code: str, *pairs: tuple[object, str]) -> tuple[set[tuple[int, int,
 
 
 def read(code: str, answer: str, mode: Mode) -> tuple[set[tuple[int, int, str]], str]:
-    markers, reason = place(answer, mode, code, ast.parse(code), ast.parse)
+    markers, reason = read_markers(answer, mode, code, ast.parse(code), ast.parse)
     assert verify(code, markers)
     return {(m.line, m.column, m.milestone.label) for m in markers}, reason or ""
 
