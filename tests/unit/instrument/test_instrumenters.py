@@ -104,18 +104,18 @@ async def test_what_cannot_be_compiled_is_a_syntax_error(
 
 
 ODD = {
-    "one huge line": "x = 1; " * 50_000,
+    "one huge line": "x = 1; " * 15_000,
     "one huge string": "x = '" + "a" * 5_000_000 + "'",
-    "a wide list": "x = [" + "1," * 100_000 + "]",
+    "a wide list": "x = [" + "1," * 40_000 + "]",
     "crlf": CODE.replace("\n", "\r\n"),
     "cookie": "# -*- coding: latin-1 -*-\n" + CODE,
     "form feeds": CODE.replace("\n\n", "\n\x0c\n"),
     "syntax warnings": "x = 1 is 1\ny = '\\d'\n" + CODE,
     "deep but runnable": "x = " + "(" * 80 + "1" + ")" * 80 + "\ny = 1" + "+1" * 900,
-    "many functions": "".join(f"def f{i}(x): return f{i + 1}(x)\n" for i in range(5000)),
-    "one name in itself": "x = [1]\n" + "x = [x, x, x]\n" * 5000,
+    "many functions": "".join(f"def f{i}(x): return f{i + 1}(x)\n" for i in range(2000)),
+    "one name in itself": "x = [1]\n" + "x = [x, x, x]\n" * 2000,
     "many classes": "class A0: pass\n"
-    + "".join(f"class A{i + 1}(A{i}): pass\n" for i in range(3000)),
+    + "".join(f"class A{i + 1}(A{i}): pass\n" for i in range(1500)),
 }
 
 

@@ -181,7 +181,7 @@ async def test_a_wait_beyond_the_deadline_is_not_waited(
 async def test_after_failures_in_a_row_the_door_is_shut_and_nobody_waits(
     scripted: ScriptedEndpoint,
 ) -> None:
-    endpoint = LmEndpoint(scripted.url, MODEL, deadline_seconds=1.0, pause_seconds=3600)
+    endpoint = LmEndpoint(scripted.url, MODEL, deadline_seconds=0.5, pause_seconds=3600)
     scripted.behave = hangs
     await shut(endpoint)
     assert endpoint.state is EndpointState.DOWN

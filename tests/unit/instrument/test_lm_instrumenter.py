@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import threading
 from pathlib import Path
@@ -14,6 +15,7 @@ from reward_server.instrument.lm.endpoint import EndpointState, LmEndpoint
 from reward_server.instrument.lm.instrumenter import LmInstrumenter
 from reward_server.instrument.lm.prompts import PROMPT_VERSION, Mode, build_request
 from reward_server.instrument.parser import StaticInstrumenter
+from reward_server.instrument.static.analyzer import find_markers
 from reward_server.model import (
     ErrorKind,
     Failure,
@@ -110,11 +112,8 @@ async def make(scripted: ScriptedEndpoint) -> AsyncIterator[Make]:
         await instrumenter.aclose()
 
 
-async def static_markers(code: str = CODE) -> tuple[Marker, ...]:
-    static = StaticInstrumenter()
-    markers = (await static.instrument(Program(code))).markers
-    await static.aclose()
-    return markers
+def static_markers() -> tuple[Marker, ...]:
+    return find_markers(ast.parse(CODE))
 
 
 async def test_the_models_markers_are_used_and_its_name_is_told(make: Make) -> None:
@@ -140,7 +139,7 @@ async def test_a_rewritten_program_is_never_the_program(
 
 async def test_merged_markers_are_both_and_checked_together(make: Make) -> None:
     instrumented = await make(merge=True).instrument(Program(CODE))
-    assert set(instrumented.markers) == {*GOOD_MARKERS, *await static_markers()}
+    assert set(instrumented.markers) == {*GOOD_MARKERS, *static_markers()}
     assert len(set(instrumented.markers)) == len(instrumented.markers)
     assert instrumented.instrumentation == Instrumentation("lm+static", MODEL, verified=True)
 
@@ -179,7 +178,7 @@ async def test_without_help_the_static_finder_is_used_and_the_reason_told(
 ) -> None:
     scripted.behave, reason = USELESS[name]
     instrumented = await make(deadline_seconds=1.5, merge=merge).instrument(Program(CODE))
-    assert instrumented.markers == await static_markers()
+    assert instrumented.markers == static_markers()
     told = instrumented.instrumentation
     assert (told.kind, told.model, told.verified) == ("static", None, True)
     assert told.reason is not None
@@ -204,7 +203,7 @@ async def test_an_answer_that_breaks_the_parser_is_not_the_programs_fault(
     instrumented = await instrumenter.instrument(Program(CODE))
     assert instrumented.failure is None
     assert instrumented.instrumentation.kind == "static"
-    assert instrumented.markers == await static_markers()
+    assert instrumented.markers == static_markers()
 
 
 async def test_a_program_that_does_not_parse_is_a_syntax_error_and_nobody_is_asked(
