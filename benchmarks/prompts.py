@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     Ask = Callable[[http.client.HTTPConnection, int], None]
 
 sys.path.append(str(ROOT))
-many = importlib.import_module("tests.integration.prompts.many")
-bpe = importlib.import_module("tests.integration.prompts.bpe")
+many = importlib.import_module("tests.integration.prompts.many_solutions")
+bpe = importlib.import_module("tests.support.bpe")
 
 PROMPTS = 128
 PROMPTS_MS, LIST_MS, GROWTH = 50.0, 10.0, 2.0

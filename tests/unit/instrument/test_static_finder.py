@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import ast
 import random
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from reward_server.instrument.static.analyzer import find_markers
 from reward_server.model import Milestone
 from tests.unit.instrument.corpus import PROGRAMS, expected, markers_verify
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LABEL = "#>"
 
