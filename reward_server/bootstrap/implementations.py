@@ -238,8 +238,8 @@ def make_prompt_service(
         failed_too=chosen.parents == "any",
         has_gpu=isinstance(sandbox, DockerSettings) and bool(sandbox.gpus),
     )
-    gauges = [ChatTokenCounter(name, path) for name, path in chosen.tokenizers.items()]
-    return PromptService(registry, briefings, parents, gauges, defaults)
+    counters = [ChatTokenCounter(name, path) for name, path in chosen.tokenizers.items()]
+    return PromptService(registry, briefings, parents, counters, defaults)
 
 
 def find_packages(settings: Settings) -> tuple[Package, ...]:

@@ -59,7 +59,7 @@ def stopped_lm() -> Iterator[None]:
         os.killpg(LM_PID, signal.SIGCONT)
 
 
-def test_a_stopped_model_is_done_without_and_used_again_when_it_goes_on(
+def test_a_paused_model_is_bypassed_and_used_again_when_it_resumes(
     lm: httpx.Client, data_dir: Path
 ) -> None:
     with serving(data_dir, PATIENCE) as client:

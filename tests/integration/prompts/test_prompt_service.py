@@ -157,7 +157,7 @@ async def test_a_budget_too_small_says_what_is_needed(service: PromptService, st
 
 
 @pytest.mark.parametrize("name", ["spooky-author-identification", "random-acts-of-pizza.folds"])
-async def test_the_papers_1024_tokens_have_room_for_a_real_program(
+async def test_the_papers_1024_tokens_fit_a_real_program(
     service: PromptService,
     registry: Registry,
     store: Store,
@@ -182,7 +182,7 @@ async def test_the_papers_1024_tokens_have_room_for_a_real_program(
     assert tokenizer.measure([wide[0].messages])[0] > 1024
 
 
-async def test_the_time_a_run_allows_is_the_time_that_is_told(
+async def test_the_prompt_states_the_time_limit_of_the_run(
     service: PromptService, store: Store
 ) -> None:
     del store
@@ -202,7 +202,7 @@ async def test_an_unknown_tokenizer_or_task_is_the_callers_fault(
         await service.prompts(replace(QUERY, task_id="x"))
 
 
-async def test_named_parents_are_taken_as_they_are_or_refused(
+async def test_named_parents_are_used_as_they_are_or_refused(
     service: PromptService, store: Store, registry: Registry
 ) -> None:
     fine = await keep(store, registry, StoredSolution(run_id="of somebody else"))

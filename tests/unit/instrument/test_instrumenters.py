@@ -63,7 +63,7 @@ async def test_off_places_none(off: OffInstrumenter) -> None:
     assert instrumented.instrumentation == Instrumentation("off")
 
 
-async def test_a_failed_program_is_handed_on_without_asking_a_child() -> None:
+async def test_a_failed_program_is_returned_without_parsing() -> None:
     program = Program("", failure=Failure(ErrorKind.NO_CODE, "none"))
     for instrumenter in (StaticInstrumenter(size=0), OffInstrumenter(size=0)):
         instrumented = await instrumenter.instrument(program)
@@ -154,7 +154,7 @@ async def test_a_child_that_never_answers_is_our_fault() -> None:
     assert caught.value.kind is ErrorKind.WORKER_LOST
 
 
-async def test_markers_of_others_are_checked(static: StaticInstrumenter) -> None:
+async def test_given_markers_are_verified(static: StaticInstrumenter) -> None:
     good, bad = Marker(1, 0, Milestone.LOADED_DATA), Marker(1, 1, Milestone.LOADED_DATA)
     assert (await static.parser.check_markers("x = 1", [good])).markers == (good,)
     refused = await static.parser.check_markers("x = 1", [good, bad])
@@ -162,7 +162,7 @@ async def test_markers_of_others_are_checked(static: StaticInstrumenter) -> None
     assert refused.reason is not None
 
 
-def test_a_fault_of_the_finder_costs_the_markers_and_not_the_run(
+def test_a_failing_analyzer_costs_the_markers_and_not_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(_: ast.Module) -> tuple[Marker, ...]:

@@ -61,7 +61,7 @@ TALKED_INTO_IT: dict[str, str] = {
 
 @pytest.mark.parametrize("name", TALKED_INTO_IT)
 @pytest.mark.parametrize("mode", Mode)
-async def test_a_model_that_was_talked_into_it_gives_nothing_away(
+async def test_a_manipulated_model_gives_no_milestone_away(
     scripted: ScriptedEndpoint, make: Make, name: str, mode: Mode
 ) -> None:
     code = TALKED_INTO_IT[name]
@@ -79,22 +79,22 @@ async def test_a_model_that_was_talked_into_it_gives_nothing_away(
 
 # Every attack of the catalogue on the language model, and the tests that stand against it.
 COVERED = {
-    "LM-01": ["test_an_endpoint_that_went_and_came", "test_a_host_that_does_not_exist"],
-    "LM-02": ["test_whatever_never_ends_ends_at_the_deadline", '"hanging"', '"stalling"'],
-    "LM-04": ["test_an_answer_without_words_is_final", '"no choices"', '"null"', '"cut"'],
+    "LM-01": ["test_an_endpoint_that_recovers", "test_an_unknown_host_is_an_endpoint"],
+    "LM-02": ["test_a_reply_that_never_ends_is_cut_at_the_deadline", '"hanging"', '"stalling"'],
+    "LM-04": ["test_a_reply_without_text_is_final", '"no choices"', '"null"', '"cut"'],
     "LM-05": [
-        "test_what_is_no_python_is_refused",
+        "test_a_reply_that_is_no_python_is_refused",
         "test_of_two_blocks_the_longer_counts",
         '"half of it"',
         '"prose"',
     ],
-    "LM-07": ['"a submission"', '"a file call"', '"a network call"', "test_one_added_print"],
+    "LM-07": ['"a submission"', '"a file call"', '"a network call"', "test_one_invalid_print"],
     "LM-08": ["test_a_marker_in_a_hot_loop_reports_once"],
     "LM-10": [
         "test_another_model_at_the_start_is_refused_by_name",
         "test_another_model_that_comes_up_later_is_never_used",
-        "test_an_answer_by_another_model_is_not_taken",
-        "test_the_models_markers_are_used_and_its_name_is_told",
+        "test_a_reply_by_another_model_is_not_used",
+        "test_the_models_markers_are_used_and_its_name_is_reported",
     ],
     "LM-11": ["test_a_program_longer_than_the_context_is_not_sent"],
     "LM-13": ["test_how_the_model_samples_is_fixed", "test_no_field_of_a_request_reaches"],
@@ -102,11 +102,11 @@ COVERED = {
     "MARK-01": ["test_the_originals_own_prints_are_no_markers", "test_words_and_guesses_earn"],
     "MARK-02": ["test_words_and_guesses_earn_nothing_with_the_model_either"],
     "MARK-04": ["test_a_marker_in_a_hot_loop_reports_once", "test_one_milestone_has_at_most_eight"],
-    "MARK-05": ["test_what_cannot_be_a_step_is_believed_to_be_none"],
+    "MARK-05": ["test_a_statement_that_cannot_be_a_step_is_implausible"],
     "MARK-07": ["test_words_and_guesses_earn_nothing_with_the_model_either"],
     "MARK-08": [
         "test_comments_do_not_reach_the_model",
-        "test_a_model_that_was_talked_into_it_gives_nothing_away",
+        "test_a_manipulated_model_gives_no_milestone_away",
     ],
 }
 
@@ -119,7 +119,7 @@ def test_an_attack_has_its_tests(attack: str) -> None:
         assert name in text, name
 
 
-def test_the_schema_asks_for_every_step_and_bounds_what_is_said_of_it() -> None:
+def test_the_schema_covers_every_step_and_bounds_its_lines() -> None:
     schema = build_request("x", Mode.INSERT).schema
     assert schema is not None
     assert set(schema["required"]) == set(schema["properties"]) == {str(int(m)) for m in Milestone}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 from tests.unit.instrument.lm_examples import BY_LM, CODE, GOOD, GOOD_MARKERS, USELESS, MemoryCache
 
 
-async def test_what_was_said_is_kept_and_not_asked_again(
+async def test_a_placement_is_cached_and_not_requested_again(
     scripted: ScriptedEndpoint, make: Make
 ) -> None:
     cache = MemoryCache()
@@ -44,7 +44,7 @@ async def test_what_was_said_is_kept_and_not_asked_again(
 
 
 @pytest.mark.parametrize("name", ["prose", "null", "cut", "all at the top", "no places"])
-async def test_an_answer_of_no_help_is_kept_too(
+async def test_a_useless_reply_is_cached_too(
     scripted: ScriptedEndpoint, make: Make, name: str
 ) -> None:
     scripted.behave, reason = USELESS[name]
@@ -56,7 +56,7 @@ async def test_an_answer_of_no_help_is_kept_too(
 
 
 @pytest.mark.parametrize("name", ["five hundred", "too busy", "hanging", "refused", "flooding"])
-async def test_trouble_of_the_moment_is_not_kept(
+async def test_a_transient_failure_is_not_cached(
     scripted: ScriptedEndpoint, make: Make, name: str
 ) -> None:
     scripted.behave, _ = USELESS[name]
@@ -67,7 +67,7 @@ async def test_trouble_of_the_moment_is_not_kept(
     assert (await make(cache).instrument(Program(CODE))).instrumentation == BY_LM
 
 
-async def test_other_modes_and_programs_are_other_questions(
+async def test_other_modes_and_programs_are_separate_requests(
     scripted: ScriptedEndpoint, make: Make
 ) -> None:
     cache = MemoryCache()
@@ -84,7 +84,7 @@ async def test_a_broken_cache_costs_nothing(make: Make) -> None:
     assert (await make(cache).instrument(Program(CODE))).instrumentation == BY_LM
 
 
-async def test_kept_places_that_do_not_hold_are_asked_for_anew(make: Make) -> None:
+async def test_cached_markers_that_do_not_verify_are_requested_again(make: Make) -> None:
     cache = MemoryCache()
     key = MarkerPlacementKey(Program(CODE).digest, "insert", MODEL, PROMPT_VERSION)
     cache.kept[key] = MarkerPlacement((Marker(2, 7, Milestone.LOADED_DATA),))

@@ -63,13 +63,13 @@ async def shut(endpoint: LmEndpoint) -> None:
         await endpoint.ask(QUESTION)
 
 
-async def test_an_answer_comes_through(scripted: ScriptedEndpoint, patient: LmEndpoint) -> None:
+async def test_a_reply_is_returned(scripted: ScriptedEndpoint, patient: LmEndpoint) -> None:
     scripted.behave = says("hello")
     assert await patient.ask(QUESTION) == LmReply("hello")
 
 
 @pytest.mark.parametrize("behave", [hangs, stalls, trickles], ids=lambda b: b.__name__)
-async def test_whatever_never_ends_ends_at_the_deadline(
+async def test_a_reply_that_never_ends_is_cut_at_the_deadline(
     scripted: ScriptedEndpoint, impatient: LmEndpoint, behave: Behaviour
 ) -> None:
     scripted.behave = behave
@@ -95,7 +95,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-async def test_what_is_no_completion_is_told_apart(
+async def test_a_body_that_is_no_completion_is_malformed(
     scripted: ScriptedEndpoint, patient: LmEndpoint, name: str
 ) -> None:
     scripted.behave = sends(respond(MALFORMED[name]))
@@ -113,7 +113,7 @@ async def test_what_is_no_completion_is_told_apart(
         (completion('{"places": [', finish="length"), LmTrouble.CUT),
     ],
 )
-async def test_an_answer_without_words_is_final(
+async def test_a_reply_without_text_is_final(
     scripted: ScriptedEndpoint, patient: LmEndpoint, data: bytes, trouble: LmTrouble
 ) -> None:
     scripted.behave = sends(respond(data))
@@ -126,7 +126,7 @@ async def test_an_answer_without_words_is_final(
 @pytest.mark.parametrize(
     "fault", [fails(500), fails(503), fails(429), fails(429, Retry_After="0.1"), breaks_off]
 )
-async def test_what_may_pass_is_tried_again(
+async def test_a_transient_failure_is_retried(
     scripted: ScriptedEndpoint, patient: LmEndpoint, fault: Behaviour
 ) -> None:
     scripted.script = [fault, fault]
@@ -144,7 +144,7 @@ async def test_what_may_pass_is_tried_again(
         (breaks_off, LmTrouble.DOWN),
     ],
 )
-async def test_three_times_is_enough(
+async def test_a_request_has_at_most_three_attempts(
     scripted: ScriptedEndpoint, patient: LmEndpoint, fault: Behaviour, trouble: LmTrouble
 ) -> None:
     scripted.behave = fault
@@ -162,7 +162,7 @@ async def test_three_times_is_enough(
         (307, LmTrouble.FAILING),
     ],
 )
-async def test_what_will_not_pass_is_not_tried_again(
+async def test_a_permanent_failure_is_not_retried(
     scripted: ScriptedEndpoint, patient: LmEndpoint, status: int, trouble: LmTrouble
 ) -> None:
     scripted.behave = fails(status, Location="http://127.0.0.1:1/elsewhere")
@@ -170,7 +170,7 @@ async def test_what_will_not_pass_is_not_tried_again(
     assert len(scripted.asked) == 1
 
 
-async def test_a_wait_beyond_the_deadline_is_not_waited(
+async def test_a_retry_after_beyond_the_deadline_is_not_waited_for(
     scripted: ScriptedEndpoint, impatient: LmEndpoint
 ) -> None:
     scripted.behave = fails(429, Retry_After="3600")
@@ -178,7 +178,7 @@ async def test_a_wait_beyond_the_deadline_is_not_waited(
     assert len(scripted.asked) == 1
 
 
-async def test_after_failures_in_a_row_the_door_is_shut_and_nobody_waits(
+async def test_failures_in_a_row_open_the_circuit_and_requests_fail_at_once(
     scripted: ScriptedEndpoint,
 ) -> None:
     endpoint = LmEndpoint(scripted.url, MODEL, deadline_seconds=0.5, pause_seconds=3600)
@@ -196,7 +196,7 @@ async def test_after_failures_in_a_row_the_door_is_shut_and_nobody_waits(
     await endpoint.aclose()
 
 
-async def test_a_failure_between_answers_does_not_shut_the_door(
+async def test_failures_between_replies_do_not_open_the_circuit(
     scripted: ScriptedEndpoint, patient: LmEndpoint
 ) -> None:
     scripted.script = [fails(404), fails(404), fails(404), fails(404), says("a")] * 2
@@ -205,7 +205,7 @@ async def test_a_failure_between_answers_does_not_shut_the_door(
     assert patient.state is EndpointState.READY
 
 
-async def test_questions_that_are_too_much_do_not_shut_the_door_on_others(
+async def test_refused_requests_do_not_open_the_circuit(
     scripted: ScriptedEndpoint, patient: LmEndpoint
 ) -> None:
     scripted.script = [fails(400)] * 8 + [says(None)] * 8
@@ -214,7 +214,7 @@ async def test_questions_that_are_too_much_do_not_shut_the_door_on_others(
     assert patient.state is EndpointState.READY
 
 
-async def test_an_endpoint_that_went_and_came_is_used_again(
+async def test_an_endpoint_that_recovers_is_used_again(
     scripted: ScriptedEndpoint, patient: LmEndpoint
 ) -> None:
     scripted.behave = says("here")
@@ -228,7 +228,7 @@ async def test_an_endpoint_that_went_and_came_is_used_again(
     assert await patient.ask(QUESTION) == LmReply("here")
 
 
-async def test_a_door_opens_only_when_the_model_speaks(scripted: ScriptedEndpoint) -> None:
+async def test_the_circuit_closes_only_when_the_model_replies(scripted: ScriptedEndpoint) -> None:
     endpoint = LmEndpoint(scripted.url, MODEL, deadline_seconds=0.2, pause_seconds=0.02)
     scripted.behave = hangs
     await shut(endpoint)
@@ -241,7 +241,7 @@ async def test_a_door_opens_only_when_the_model_speaks(scripted: ScriptedEndpoin
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 70, "127.0.0.1:1"])
-async def test_a_host_that_does_not_exist_is_an_endpoint_that_is_down(host: str) -> None:
+async def test_an_unknown_host_is_an_endpoint_that_is_down(host: str) -> None:
     endpoint = LmEndpoint(f"http://{host}/v1", MODEL, pause_seconds=3600)
     assert (await endpoint.ask(QUESTION)).trouble is LmTrouble.DOWN
     await endpoint.start()
@@ -250,7 +250,7 @@ async def test_a_host_that_does_not_exist_is_an_endpoint_that_is_down(host: str)
 
 
 @pytest.mark.parametrize("url", ["http://[::1/v1", "http://host:port/v1", "http://host:99999/v1"])
-async def test_a_url_that_is_none_is_refused(url: str) -> None:
+async def test_an_invalid_url_is_refused(url: str) -> None:
     with pytest.raises(SetupError, match="URL"):
         LmEndpoint(url, MODEL)
 
@@ -278,7 +278,7 @@ async def test_another_model_that_comes_up_later_is_never_used(
     await until(lambda: patient.state is EndpointState.READY)
 
 
-async def test_an_answer_by_another_model_is_not_taken_and_shuts_the_door(
+async def test_a_reply_by_another_model_is_not_used_and_opens_the_circuit(
     scripted: ScriptedEndpoint,
 ) -> None:
     endpoint = LmEndpoint(scripted.url, MODEL, pause_seconds=3600)
@@ -290,7 +290,7 @@ async def test_an_answer_by_another_model_is_not_taken_and_shuts_the_door(
     await endpoint.aclose()
 
 
-async def test_the_context_is_what_the_endpoint_tells_if_that_is_less(
+async def test_the_context_is_the_endpoints_if_that_is_smaller(
     scripted: ScriptedEndpoint, patient: LmEndpoint
 ) -> None:
     scripted.models = [{"id": MODEL, "max_model_len": 4096}]
@@ -328,7 +328,9 @@ async def test_the_key_is_sent_and_connections_are_kept(scripted: ScriptedEndpoi
     await endpoint.aclose()
 
 
-async def test_questions_go_out_together(scripted: ScriptedEndpoint, patient: LmEndpoint) -> None:
+async def test_requests_are_sent_concurrently(
+    scripted: ScriptedEndpoint, patient: LmEndpoint
+) -> None:
     everybody = asyncio.Event()
 
     async def meet(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
@@ -343,7 +345,7 @@ async def test_questions_go_out_together(scripted: ScriptedEndpoint, patient: Lm
     assert replies == [LmReply("together")] * 64
 
 
-async def test_a_question_says_how_much_it_takes() -> None:
+async def test_a_request_estimates_its_tokens() -> None:
     text = json.dumps(["line"] * 100)
     question = LmRequest(({"role": "user", "content": text},), 100)
     assert question.tokens > len(text) // 4 + 100

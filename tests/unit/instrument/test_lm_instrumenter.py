@@ -43,7 +43,7 @@ def static_markers() -> tuple[Marker, ...]:
     return find_markers(ast.parse(CODE))
 
 
-async def test_the_models_markers_are_used_and_its_name_is_told(make: Make) -> None:
+async def test_the_models_markers_are_used_and_its_name_is_reported(make: Make) -> None:
     program = Program(CODE)
     instrumented = await make().instrument(program)
     assert instrumented.program is program
@@ -71,7 +71,7 @@ async def test_merged_markers_are_both_and_checked_together(make: Make) -> None:
     assert instrumented.instrumentation == Instrumentation("lm+static", MODEL, verified=True)
 
 
-async def test_what_was_left_out_is_told(scripted: ScriptedEndpoint, make: Make) -> None:
+async def test_dropped_markers_are_reported(scripted: ScriptedEndpoint, make: Make) -> None:
     scripted.behave = places(*GOOD, (1, "predicted test labels"), (6, "loaded data"))
     instrumented = await make().instrument(Program(CODE))
     assert instrumented.markers == GOOD_MARKERS
@@ -81,7 +81,7 @@ async def test_what_was_left_out_is_told(scripted: ScriptedEndpoint, make: Make)
 
 @pytest.mark.parametrize("name", USELESS)
 @pytest.mark.parametrize("merge", [False, True])
-async def test_without_help_the_static_finder_is_used_and_the_reason_told(
+async def test_a_useless_reply_falls_back_to_the_static_analyzer_with_a_reason(
     scripted: ScriptedEndpoint, make: Make, name: str, *, merge: bool
 ) -> None:
     scripted.behave, reason = USELESS[name]
@@ -103,7 +103,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-async def test_an_answer_that_breaks_the_parser_is_not_the_programs_fault(
+async def test_a_reply_that_breaks_the_parser_is_not_the_programs_fault(
     scripted: ScriptedEndpoint, make: Make, name: str
 ) -> None:
     scripted.behave = says(BOMBS[name])
@@ -114,7 +114,7 @@ async def test_an_answer_that_breaks_the_parser_is_not_the_programs_fault(
     assert instrumented.markers == static_markers()
 
 
-async def test_a_program_that_does_not_parse_is_a_syntax_error_and_nobody_is_asked(
+async def test_a_program_that_does_not_parse_causes_no_request(
     scripted: ScriptedEndpoint, make: Make
 ) -> None:
     for code in ("for x in:", "x = '\ud800'", "(" * 10**6):
@@ -137,7 +137,7 @@ async def test_a_program_longer_than_the_context_is_not_sent(
     assert scripted.asked == []
 
 
-async def test_the_same_program_many_times_at_once_is_one_question(
+async def test_identical_concurrent_programs_share_one_request(
     scripted: ScriptedEndpoint, make: Make
 ) -> None:
     instrumenter = make()
@@ -148,7 +148,7 @@ async def test_the_same_program_many_times_at_once_is_one_question(
     assert len(scripted.asked) == 1
 
 
-async def test_who_gives_up_stops_nobody_else(scripted: ScriptedEndpoint, make: Make) -> None:
+async def test_cancelling_one_waiter_stops_no_other(scripted: ScriptedEndpoint, make: Make) -> None:
     released = threading.Event()
 
     async def wait(body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
@@ -167,7 +167,7 @@ async def test_who_gives_up_stops_nobody_else(scripted: ScriptedEndpoint, make: 
     assert (await second).instrumentation == BY_LM
 
 
-async def test_many_programs_are_asked_about_together(
+async def test_many_programs_are_instrumented_concurrently(
     scripted: ScriptedEndpoint, make: Make
 ) -> None:
     async def meet(body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
@@ -195,7 +195,7 @@ async def test_a_model_that_comes_back_is_used_again(
     assert (await instrumenter.instrument(Program(CODE))).instrumentation == BY_LM
 
 
-async def test_closing_gives_up_what_is_under_way(scripted: ScriptedEndpoint, make: Make) -> None:
+async def test_closing_cancels_what_is_in_flight(scripted: ScriptedEndpoint, make: Make) -> None:
     scripted.behave = hangs
     instrumenter = make()
     task = asyncio.create_task(instrumenter.instrument(Program(CODE)))

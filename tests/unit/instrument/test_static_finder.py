@@ -96,7 +96,7 @@ def test_one_step_is_one_milestone(step: str, reached: int) -> None:
         "print(train['loss'], {'val_loss': 0.1}['val_loss'])",
     ],
 )
-def test_what_only_looks_like_a_step_is_none(step: str) -> None:
+def test_code_that_only_looks_like_a_step_is_none(step: str) -> None:
     assert milestones(HEAD + step) - {3} == {1, 2}
 
 

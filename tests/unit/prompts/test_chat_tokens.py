@@ -79,9 +79,7 @@ def test_a_chat_without_system_messages_has_one_message(tmp_path: Path, template
 @pytest.mark.parametrize(
     "template", ["{% if %}", "{{ raise_exception('never') }}", "{{ ''.__class__.__mro__[1] }}"]
 )
-def test_a_template_that_fails_or_reaches_out_stops_the_start(
-    tmp_path: Path, template: str
-) -> None:
+def test_a_template_that_fails_or_escapes_stops_the_start(tmp_path: Path, template: str) -> None:
     folder = bpe.train(tmp_path, TEXTS, template=template)
     with pytest.raises(SetupError, match="template"):
         ChatTokenCounter("x", folder)

@@ -67,7 +67,7 @@ def is_prose(text: str) -> bool:
     code=lines.filter(lambda text: text.strip() and not text.startswith("\ufeff")),
     is_cut=st.booleans(),
 )
-def test_an_answer_of_the_asked_form_is_read_as_it_was_written(
+def test_a_completion_of_the_requested_form_is_read_unchanged(
     plan: str,
     code: str,
     is_cut: bool,  # noqa: FBT001 - drawn
