@@ -72,7 +72,7 @@ class LmInstrumenter:
         self._in_flight: dict[str, asyncio.Task[_Outcome]] = {}
 
     async def instrument(self, program: Program) -> Instrumented:
-        """Return the program with the markers of the model, or else of the static finder.
+        """Return the program with the markers of the model, or else of the static analyzer.
 
         Raises:
             InfrastructureError: `worker_lost` when the parsing child does not work.

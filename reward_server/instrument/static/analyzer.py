@@ -97,7 +97,7 @@ class _StatementAnalyzer:
     def _functions(self, *, called_only: bool) -> None:
         queue = self.state.queue
         analyzed: set[Function] = set()
-        for function in queue:  # grows meanwhile
+        for function in queue:  # analyzing a body may append to it
             if function not in analyzed and (function.called or not called_only):
                 analyzed.add(function)
                 self._function(function)

@@ -1,4 +1,4 @@
-"""What a call does: the milestones it reaches and the value it gives."""
+"""What a call does: the milestones it reaches and the value it returns."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def _loss(state: AnalysisState, call: Invocation) -> Value:
         state.record_result(Tag.LOSS, *call.data)
         return Value(tags & ~Tag.PREDICTION | Tag.LOSS)
     if tags & Tag.TRAIN and not (tags & Tag.HELDOUT and state.frame.no_grad):
-        held_out = False  # of both in turn, training data comes first
+        held_out = False  # a function for both sides: training data comes first
     else:
         held_out = bool(tags & (Tag.HELDOUT | Tag.TEST)) or state.frame.no_grad
     state.report(Milestone.TESTING_LOSS if held_out else Milestone.TRAINING_LOSS)

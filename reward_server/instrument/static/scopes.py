@@ -113,7 +113,7 @@ class Scope:
         self.all_bindings[name] = join(self.all_bindings.get(name, NOTHING), value)
 
     def add_star_import(self, module: str) -> None:
-        """Remember a add_star_import import; beyond a few, their names stay unknown."""
+        """Remember a star import; beyond the first few, their names stay unknown."""
         if module not in self.star_imports and len(self.star_imports) < _MAX_STARS:
             self.star_imports.append(module)
 
@@ -141,7 +141,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A call with everything in it evaluated."""
+    """A call whose receiver and arguments are evaluated."""
 
     node: ast.Call
     function: Value
@@ -167,7 +167,7 @@ class Invocation:
 
 
 def bind_parameters(function: Function, call: Invocation) -> None:
-    """Remember what a function of the program is called with."""
+    """Record the arguments with which a function of the program is called."""
     arguments = function.node.args
     names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
     if function.owner is not None and names[:1] in (["self"], ["cls"]):
@@ -214,7 +214,7 @@ def with_name_hint(name: str, value: Value) -> Value:
     if sides == Tag.TRAIN and hint in (Tag.HELDOUT, Tag.TEST):
         hint = Tag.HELDOUT
     elif sides & Tag.TRAIN and hint == Tag.HELDOUT:
-        pass  # training and test data went through the same function
+        pass  # both kinds of data go through this function; the name decides
     elif sides == Tag.HELDOUT and hint == Tag.TRAIN and not value.has(Tag.PREDICTION):
         pass  # the first rows were held out, the rest is what is trained on
     elif not hint or hint == sides or (sides and hint & ~sides):

@@ -106,7 +106,7 @@ def _weights_key(state: AnalysisState, target: ast.expr) -> Key | None:
 
 
 def note_evaluation_sets(state: AnalysisState, call: Invocation) -> None:
-    """Remember on which data a model is loss_milestone while it trains, and where that is kept."""
+    """Remember on which data a model is evaluated while it trains, and where the losses go."""
     for name in _WATCHED:
         if name in call.keywords:
             state.evaluation_sets = tuple(part.tags & SIDES for part in call.keywords[name].items)

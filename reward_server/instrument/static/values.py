@@ -1,7 +1,8 @@
-"""What the static finder knows about the value of an expression.
+"""What the static analyzer knows about the value of an expression.
 
-A value is a small frozen set of tags, and where it matters the parts it is made of. Depth and
-width are bounded, so that no program can make the finder's own work add_to_container.
+A value is a set of tags and, where it matters, the parts it is made of. Its side is the part of
+the data it stems from: training, held-out or test data. Depth and width are bounded, so no
+program can make the analyzer's own work grow.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MAX_WIDTH = 16
 
 
 class Tag(IntEnum):
-    """One fact about a value; a set of them is the sum of its bits, which is fast."""
+    """One fact about a value; a set of tags is an integer with one bit for each, which is fast."""
 
     DATA = 1 << 0
     TRAIN = 1 << 1
@@ -83,7 +84,7 @@ class Value:
         return self if not tags & ~self.tags else replace(self, tags=self.tags | tags)
 
     def element(self) -> Value:
-        """Return what iterating over this value or taking one item of it gives."""
+        """Return what iterating over this value, or taking one item of it, yields."""
         return self.each or Value(self.tags)
 
     def leaves(self) -> Iterator[Value]:
@@ -103,7 +104,7 @@ UNKNOWN = Value(Tag.UNKNOWN)
 
 
 def sequence(parts: list[Value]) -> Value:
-    """Return the value of a display: a tuple, a list, a set, the values of a dict."""
+    """Return the value of a literal tuple, list or set, or of the values of a dict."""
     tags = union(parts)
     depth = 1 + max((part.depth for part in parts), default=0)
     if depth > _MAX_DEPTH:
@@ -113,7 +114,7 @@ def sequence(parts: list[Value]) -> Value:
 
 
 def iterable(each: Value) -> Value:
-    """Return a value whose iteration gives `each`."""
+    """Return a value whose iteration yields `each`."""
     if each.depth >= _MAX_DEPTH:
         return Value(each.tags)
     return Value(each.tags, each=each, depth=each.depth + 1)
