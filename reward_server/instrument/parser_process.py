@@ -63,7 +63,7 @@ def _compile(code: str) -> ast.Module:
 
 def _find(code: str, tree: ast.Module) -> Message:
     try:
-        with boundary(ErrorKind.WORKER_LOST, "static finder"):
+        with boundary(ErrorKind.WORKER_LOST, "static analyzer"):
             return _check(code, list(find_markers(tree)))
     except InfrastructureError as error:
         return {"markers": [], "reason": error.message}

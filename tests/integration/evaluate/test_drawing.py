@@ -51,7 +51,7 @@ async def test_a_sample_is_asked_for_as_planned(endpoint: ScriptedEndpoint) -> N
         drawn = await model.draw(MESSAGES, 17)
     assert (drawn.completion, drawn.finish_reason) == ("text \ud800", "length")
     assert (drawn.prompt_tokens, drawn.completion_tokens) == (None, None)
-    assert endpoint.asked == [
+    assert endpoint.requests == [
         {
             "model": "m",
             "messages": MESSAGES,
@@ -88,7 +88,7 @@ async def test_what_may_do_better_is_asked_again(
     endpoint.behave = says("at last")
     async with connect(endpoint) as model:
         assert (await model.draw(MESSAGES, 1)).completion == "at last"
-    assert len(endpoint.asked) == 3
+    assert len(endpoint.requests) == 3
 
 
 async def test_a_model_that_says_nothing_has_said_so(endpoint: ScriptedEndpoint) -> None:
@@ -116,7 +116,7 @@ async def test_what_does_no_better_is_a_lost_sample(
             await model.draw(MESSAGES, 1)
         endpoint.behave = says("well")
         assert (await model.draw(MESSAGES, 1)).completion == "well"
-    assert len(endpoint.asked) <= endpoint._ATTEMPTS + 1
+    assert len(endpoint.requests) <= endpoint._ATTEMPTS + 1
 
 
 async def test_a_flood_is_cut_off(
@@ -135,12 +135,12 @@ async def test_what_no_sample_would_pass_ends_it(endpoint: ScriptedEndpoint, sta
     async with connect(endpoint) as model:
         with pytest.raises(EndpointRefusedError, match=rf"status {status}: no \*\*\*"):
             await model.draw(MESSAGES, 1)
-    assert len(endpoint.asked) == 1
+    assert len(endpoint.requests) == 1
 
 
 async def test_an_endpoint_that_is_gone_is_given_up(endpoint: ScriptedEndpoint) -> None:
     async with connect(endpoint) as model:
-        endpoint.go()
+        endpoint.stop_listening()
         for _ in range(15):
             with pytest.raises(NotGeneratedError, match="does not answer"):
                 await model.draw(MESSAGES, 1)
@@ -158,5 +158,5 @@ async def test_no_more_are_asked_for_at_once_than_wanted(endpoint: ScriptedEndpo
     endpoint.behave = takes_a_while
     async with connect(endpoint, concurrency=3) as model:
         await asyncio.gather(*(model.draw(MESSAGES, seed) for seed in range(20)))
-    assert len(endpoint.asked) == 20
-    assert endpoint.most_at_once <= 3
+    assert len(endpoint.requests) == 20
+    assert endpoint.peak_concurrency <= 3

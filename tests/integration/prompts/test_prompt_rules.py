@@ -164,7 +164,7 @@ def own(
 
 
 def eligible(stored: dict[UUID, StoredSolution], query: PromptQuery) -> set[UUID]:
-    """Return what may be a parent, told in another way than the queries do."""
+    """Return which solutions may be parents, computed independently of the SQL queries."""
     is_step = query.strategy is Strategy.PREVIOUS_STEP
     found = {
         solution_id: kept

@@ -12,7 +12,7 @@ from reward_server.instrument.parser import StaticInstrumenter
 from tests.support.lm_endpoints import (
     MODEL,
     ScriptedEndpoint,
-    places,
+    marks,
 )
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ from tests.unit.instrument.lm_examples import GOOD, MemoryCache
 @pytest.fixture
 def scripted() -> Iterator[ScriptedEndpoint]:
     with ScriptedEndpoint() as endpoint:
-        endpoint.behave = places(*GOOD)
+        endpoint.behave = marks(*GOOD)
         yield endpoint
 
 

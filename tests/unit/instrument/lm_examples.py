@@ -19,7 +19,7 @@ from tests.support.lm_endpoints import (
     fails,
     floods,
     hangs,
-    places,
+    marks,
     respond,
     says,
     sends,
@@ -46,7 +46,7 @@ BY_LM = Instrumentation("lm", MODEL, verified=True)
 
 
 USELESS: dict[str, tuple[Behaviour, str]] = {
-    "no places": (places(), "of no help: it names no place"),
+    "no places": (marks(), "of no help: it names no place"),
     "prose": (says("Certainly! Here are the places."), "not the JSON"),
     "five hundred": (fails(500), "answered with an error"),
     "too busy": (fails(429, Retry_After="9999"), "too much to do"),
@@ -58,7 +58,7 @@ USELESS: dict[str, tuple[Behaviour, str]] = {
     "null": (says(None), "empty answer"),
     "cut": (sends(respond(completion("{", finish="length"))), "cut off"),
     "another model": (says("{}", model="other"), "not the one that was asked for"),
-    "all at the top": (places(*((1, m.label) for m in list(Milestone)[1:])), "not at such a step"),
+    "all at the top": (marks(*((1, m.label) for m in list(Milestone)[1:])), "not at such a step"),
     "a nest": (says("[" * 10_000), "not the JSON"),
     "a book": (says("[" * 100_000), "said more than was asked for"),
 }

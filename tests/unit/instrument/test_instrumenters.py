@@ -13,7 +13,7 @@ from reward_server.instrument.off import OffInstrumenter
 from reward_server.instrument.parser import StaticInstrumenter
 from reward_server.model import ErrorKind, Failure, Instrumentation, Marker, Milestone, Program
 from reward_server.subprocess_pool import ChildPool
-from tests.support.lm_endpoints import MODEL, ScriptedEndpoint, places
+from tests.support.lm_endpoints import MODEL, ScriptedEndpoint, marks
 from tests.unit.instrument.corpus import PROGRAMS
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ async def off() -> AsyncIterator[OffInstrumenter]:
 async def lm() -> AsyncIterator[LmInstrumenter]:
     """Give one that asks about every program, however long, and gets an answer about line 1."""
     with ScriptedEndpoint() as scripted:
-        scripted.behave = places(*((1, milestone.label) for milestone in Milestone))
+        scripted.behave = marks(*((1, milestone.label) for milestone in Milestone))
         endpoint = LmEndpoint(scripted.url, MODEL, context_tokens=10**9)
         instrumenter = LmInstrumenter(StaticInstrumenter(deadline_seconds=20), endpoint)
         yield instrumenter
@@ -171,4 +171,4 @@ def test_a_failing_analyzer_costs_the_markers_and_not_the_run(
     monkeypatch.setattr(parser_process, "find_markers", fail)
     monkeypatch.setattr(sys, "setrecursionlimit", lambda _: None)
     answer = parser_process.answer({"find": True}, b"x = 1")
-    assert answer == {"markers": [], "reason": "the static finder stage failed"}
+    assert answer == {"markers": [], "reason": "the static analyzer stage failed"}

@@ -14,7 +14,7 @@ from reward_server.model import (
 )
 from tests.support.lm_endpoints import (
     ScriptedEndpoint,
-    places,
+    marks,
     says,
 )
 
@@ -70,7 +70,7 @@ async def test_a_manipulated_model_gives_no_milestone_away(
     prints = "\n".join(f'print("{milestone.label}")' for milestone in Milestone)
     spoiled = "".join(f"{line}\n{prints}\n" for line in code.rstrip().split("\n"))
     scripted.behave = (
-        places(*everything) if mode is Mode.INSERT else says(f"```python\n{spoiled}```")
+        marks(*everything) if mode is Mode.INSERT else says(f"```python\n{spoiled}```")
     )
     instrumented = await make(mode=mode).instrument(Program(code))
     earned = {marker.milestone for marker in instrumented.markers}
@@ -113,7 +113,7 @@ COVERED = {
 
 @pytest.mark.parametrize("attack", COVERED)
 def test_an_attack_has_its_tests(attack: str) -> None:
-    files = [*HERE.glob("test_*.py"), HERE.parents[1] / "integration" / "api" / "test_lm.py"]
+    files = [*HERE.glob("*.py"), HERE.parents[1] / "integration" / "api" / "test_lm.py"]
     text = "\n".join(file.read_text().partition("\nCOVERED = ")[0] for file in files)
     for name in COVERED[attack]:
         assert name in text, name

@@ -17,7 +17,7 @@ from reward_server.model import (
 from tests.support.lm_endpoints import (
     MODEL,
     ScriptedEndpoint,
-    places,
+    marks,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def test_a_placement_is_cached_and_not_requested_again(
 ) -> None:
     cache = MemoryCache()
     first = await make(cache).instrument(Program(CODE))
-    scripted.go()
+    scripted.stop_listening()
     again = await make(cache).instrument(Program(CODE, plan="another plan"))
     assert again.markers == first.markers
     assert again.instrumentation == BY_LM
@@ -52,7 +52,7 @@ async def test_a_useless_reply_is_cached_too(
     for _ in range(2):
         instrumented = await make(cache).instrument(Program(CODE))
         assert reason in str(instrumented.instrumentation.reason)
-    assert len(scripted.asked) == 1
+    assert len(scripted.requests) == 1
 
 
 @pytest.mark.parametrize("name", ["five hundred", "too busy", "hanging", "refused", "flooding"])
@@ -63,7 +63,7 @@ async def test_a_transient_failure_is_not_cached(
     cache = MemoryCache()
     await make(cache, deadline_seconds=1.5).instrument(Program(CODE))
     assert cache.kept == {}
-    scripted.behave = places(*GOOD)
+    scripted.behave = marks(*GOOD)
     assert (await make(cache).instrument(Program(CODE))).instrumentation == BY_LM
 
 
@@ -74,7 +74,7 @@ async def test_other_modes_and_programs_are_separate_requests(
     await make(cache).instrument(Program(CODE))
     await make(cache).instrument(Program(CODE + "\n"))
     await make(cache, mode=Mode.REWRITE).instrument(Program(CODE))
-    assert len(scripted.asked) == 3
+    assert len(scripted.requests) == 3
     assert len(cache.kept) == 3
 
 

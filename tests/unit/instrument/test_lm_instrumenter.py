@@ -1,4 +1,4 @@
-"""The lm instrumenter as a whole: whose markers are used, what is kept, what is asked."""
+"""The lm instrumenter as a whole: whose markers are used, and what concurrent programs share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.lm_endpoints import (
     MODEL,
     ScriptedEndpoint,
     hangs,
-    places,
+    marks,
     says,
     until,
 )
@@ -72,7 +72,7 @@ async def test_merged_markers_are_both_and_checked_together(make: Make) -> None:
 
 
 async def test_dropped_markers_are_reported(scripted: ScriptedEndpoint, make: Make) -> None:
-    scripted.behave = places(*GOOD, (1, "predicted test labels"), (6, "loaded data"))
+    scripted.behave = marks(*GOOD, (1, "predicted test labels"), (6, "loaded data"))
     instrumented = await make().instrument(Program(CODE))
     assert instrumented.markers == GOOD_MARKERS
     expected = "left out: 1 not after a statement, 1 not at such a step"
@@ -87,10 +87,10 @@ async def test_a_useless_reply_falls_back_to_the_static_analyzer_with_a_reason(
     scripted.behave, reason = USELESS[name]
     instrumented = await make(deadline_seconds=1.5, merge=merge).instrument(Program(CODE))
     assert instrumented.markers == static_markers()
-    told = instrumented.instrumentation
-    assert (told.kind, told.model, told.verified) == ("static", None, True)
-    assert told.reason is not None
-    assert reason in told.reason
+    found = instrumented.instrumentation
+    assert (found.kind, found.model, found.verified) == ("static", None, True)
+    assert found.reason is not None
+    assert reason in found.reason
 
 
 BOMBS = {
@@ -123,7 +123,7 @@ async def test_a_program_that_does_not_parse_causes_no_request(
         assert instrumented.failure.kind is ErrorKind.SYNTAX_ERROR
     failed = Program("", failure=Failure(ErrorKind.NO_CODE, "none"))
     assert (await make().instrument(failed)).failure is failed.failure
-    assert scripted.asked == []
+    assert scripted.requests == []
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -134,7 +134,7 @@ async def test_a_program_longer_than_the_context_is_not_sent(
     instrumented = await make(mode=mode).instrument(Program(long))
     assert instrumented.instrumentation.kind == "static"
     assert instrumented.instrumentation.reason == "the program is too long for the language model"
-    assert scripted.asked == []
+    assert scripted.requests == []
 
 
 async def test_identical_concurrent_programs_share_one_request(
@@ -145,7 +145,7 @@ async def test_identical_concurrent_programs_share_one_request(
     found = await asyncio.gather(*map(instrumenter.instrument, programs))
     assert [each.program for each in found] == programs
     assert {each.markers for each in found} == {GOOD_MARKERS}
-    assert len(scripted.asked) == 1
+    assert len(scripted.requests) == 1
 
 
 async def test_cancelling_one_waiter_stops_no_other(scripted: ScriptedEndpoint, make: Make) -> None:
@@ -153,13 +153,13 @@ async def test_cancelling_one_waiter_stops_no_other(scripted: ScriptedEndpoint, 
 
     async def wait(body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         await until(released.is_set)
-        await places(*GOOD)(body, writer)
+        await marks(*GOOD)(body, writer)
 
     scripted.behave = wait
     instrumenter = make()
     first = asyncio.create_task(instrumenter.instrument(Program(CODE)))
     second = asyncio.create_task(instrumenter.instrument(Program(CODE)))
-    await until(lambda: bool(scripted.asked))
+    await until(lambda: bool(scripted.requests))
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
@@ -171,8 +171,8 @@ async def test_many_programs_are_instrumented_concurrently(
     scripted: ScriptedEndpoint, make: Make
 ) -> None:
     async def meet(body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        await until(lambda: scripted.most_at_once == 48)
-        await places(*GOOD)(body, writer)
+        await until(lambda: scripted.peak_concurrency == 48)
+        await marks(*GOOD)(body, writer)
 
     scripted.behave = meet
     instrumenter = make(deadline_seconds=120)
@@ -185,12 +185,12 @@ async def test_a_model_that_comes_back_is_used_again(
     scripted: ScriptedEndpoint, make: Make
 ) -> None:
     instrumenter = make()
-    scripted.go()
+    scripted.stop_listening()
     for number in range(5):
         down = await instrumenter.instrument(Program(f"{CODE}\nx = {number}"))
         assert down.instrumentation.kind == "static"
     assert instrumenter._endpoint.state is not EndpointState.READY
-    scripted.come()
+    scripted.start_listening()
     await until(lambda: instrumenter._endpoint.state is EndpointState.READY)
     assert (await instrumenter.instrument(Program(CODE))).instrumentation == BY_LM
 
@@ -199,7 +199,7 @@ async def test_closing_cancels_what_is_in_flight(scripted: ScriptedEndpoint, mak
     scripted.behave = hangs
     instrumenter = make()
     task = asyncio.create_task(instrumenter.instrument(Program(CODE)))
-    await until(lambda: bool(scripted.asked))
+    await until(lambda: bool(scripted.requests))
     await instrumenter.aclose()
     with pytest.raises(asyncio.CancelledError):
         await task
