@@ -211,9 +211,7 @@ async def _fill(folder: Path, first: int, last: int) -> None:
             size = "SELECT pg_size_pretty(pg_total_relation_size('solutions'))"
             total = (await connection.execute(text(size))).scalar_one()
         await engine.dispose()
-    print(
-        f"{last - first:,} solutions made in {time.monotonic() - began:.0f} s, {size_text} in all"
-    )
+    print(f"{last - first:,} solutions made in {time.monotonic() - began:.0f} s, {total} in all")
 
 
 def _train(folder: Path) -> Path:

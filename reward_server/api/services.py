@@ -39,7 +39,7 @@ class Services:
     archive: Archive
     registry: Registry
     briefings: Briefings
-    prompter: PromptService
+    prompts: PromptService
     meter: Metrics
     describe_lm: Callable[[], PartOut]
     errands: RunCodeService | None = None

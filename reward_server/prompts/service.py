@@ -72,7 +72,7 @@ class PromptService:
         self._defaults = defaults
         self._levels: dict[tuple[str, str], tuple[str, BriefingLevels]] = {}
 
-    async def prompts(self, query: PromptQuery) -> tuple[Prompt, ...]:
+    async def create_prompts(self, query: PromptQuery) -> tuple[Prompt, ...]:
         """Return the prompts that a query asks for.
 
         Raises:

@@ -143,7 +143,7 @@ class OwnLoopService:
         return self._runner.run(keep_all())
 
     def prompts(self, query: PromptQuery) -> tuple[Prompt, ...]:
-        return self._runner.run(self._service.prompts(query))
+        return self._runner.run(self._service.create_prompts(query))
 
     def close(self) -> None:
         self._runner.run(self._engine.dispose())

@@ -33,16 +33,16 @@ async def test_half_of_many_prompts_improve_and_the_seed_says_which(
 ) -> None:
     await keep(store, registry, StoredSolution())
     query = replace(QUERY, count=1000, improve_fraction=0.5, seed=7)
-    kinds = [prompt.kind for prompt in await service.prompts(query)]
+    kinds = [prompt.kind for prompt in await service.create_prompts(query)]
     assert 440 < kinds.count(PromptKind.IMPROVE) < 560
-    again = [prompt.kind for prompt in await service.prompts(replace(query, seed=8))]
+    again = [prompt.kind for prompt in await service.create_prompts(replace(query, seed=8))]
     assert kinds != again
-    unseeded = [await service.prompts(replace(query, seed=None)) for _ in range(2)]
+    unseeded = [await service.create_prompts(replace(query, seed=None)) for _ in range(2)]
     assert unseeded[0] != unseeded[1]
 
 
 async def parents_of(service: PromptService, query: PromptQuery) -> Counter[UUID | None]:
-    return Counter(prompt.parent_id for prompt in await service.prompts(query))
+    return Counter(prompt.parent_id for prompt in await service.create_prompts(query))
 
 
 async def test_the_previous_step_is_the_latest_that_has_a_parent(
@@ -55,7 +55,7 @@ async def test_the_previous_step_is_the_latest_that_has_a_parent(
     query = replace(QUERY, count=64)
     assert set(await parents_of(service, query)) == {late}
     assert set(await parents_of(service, replace(query, step=4))) == one
-    found = await service.prompts(replace(query, step=1))
+    found = await service.create_prompts(replace(query, step=1))
     assert {prompt.fallback for prompt in found} == {
         "this run has no valid solution of an earlier step on the task's present data"
     }
@@ -108,7 +108,7 @@ async def test_other_runs_only_if_asked(
 ) -> None:
     other = await keep(store, registry, StoredSolution(run_id="q"))
     query = replace(QUERY, strategy=Strategy.BEST)
-    found = await service.prompts(query)
+    found = await service.create_prompts(query)
     assert {prompt.fallback for prompt in found} == {
         "this run has no valid solution on the task's present data"
     }
@@ -128,7 +128,7 @@ async def test_long_programs_are_not_chosen_and_never_cut(
         assert set(await parents_of(service, query)) == {short}
     await empty(engine)
     await keep(store, registry, StoredSolution(code="x = 1\n" * 1000))
-    for prompt in await service.prompts(replace(QUERY, budget=budget)):
+    for prompt in await service.create_prompts(replace(QUERY, budget=budget)):
         assert (
             prompt.fallback == "no solution that could be chosen fits the budget, or can be shown"
         )
@@ -148,12 +148,12 @@ async def test_solutions_from_before_lengths_were_kept_are_parents(
 async def test_a_budget_too_small_says_what_is_needed(service: PromptService, store: Store) -> None:
     del store
     with pytest.raises(RequestError, match="needs") as caught:
-        await service.prompts(replace(QUERY, budget=CharacterBudget(10)))
+        await service.create_prompts(replace(QUERY, budget=CharacterBudget(10)))
     needed = int(caught.value.message.rpartition(" ")[2].replace(",", ""))
     just = CharacterBudget(needed)
-    assert len(await service.prompts(replace(QUERY, budget=just))) == 8
+    assert len(await service.create_prompts(replace(QUERY, budget=just))) == 8
     with pytest.raises(RequestError):
-        await service.prompts(replace(QUERY, budget=CharacterBudget(needed - 1)))
+        await service.create_prompts(replace(QUERY, budget=CharacterBudget(needed - 1)))
 
 
 @pytest.mark.parametrize("name", ["spooky-author-identification", "random-acts-of-pizza.folds"])
@@ -170,7 +170,7 @@ async def test_the_papers_1024_tokens_fit_a_real_program(
     await keep(store, registry, StoredSolution(task_id=task_id, code=code, output=output))
     query = replace(QUERY, task_id=task_id, count=64, improve_fraction=0.5)
     budget = TokenBudget(1024, "bpe")
-    made = await service.prompts(replace(query, budget=budget))
+    made = await service.create_prompts(replace(query, budget=budget))
     assert {prompt.kind for prompt in made} == {PromptKind.SCRATCH, PromptKind.IMPROVE}
     sizes = tokenizer.measure([prompt.messages for prompt in made])
     assert max(sizes) <= 1024
@@ -178,7 +178,7 @@ async def test_the_papers_1024_tokens_fit_a_real_program(
     improving = next(p for p in made if p.kind is PromptKind.IMPROVE).messages[-1].content
     assert code in improving
     assert "lines left out]" in improving
-    wide = await service.prompts(replace(query, budget=TokenBudget(4096, "bpe")))
+    wide = await service.create_prompts(replace(query, budget=TokenBudget(4096, "bpe")))
     assert tokenizer.measure([wide[0].messages])[0] > 1024
 
 
@@ -186,9 +186,9 @@ async def test_the_prompt_states_the_time_limit_of_the_run(
     service: PromptService, store: Store
 ) -> None:
     del store
-    prompt = (await service.prompts(replace(QUERY, wall_seconds=7.5)))[0]
+    prompt = (await service.create_prompts(replace(QUERY, wall_seconds=7.5)))[0]
     assert "7.5 seconds" in prompt.messages[0].content
-    prompt = (await service.prompts(replace(QUERY, wall_seconds=9999.0)))[0]
+    prompt = (await service.create_prompts(replace(QUERY, wall_seconds=9999.0)))[0]
     assert "60 seconds" in prompt.messages[0].content
 
 
@@ -197,9 +197,9 @@ async def test_an_unknown_tokenizer_or_task_is_the_callers_fault(
 ) -> None:
     del store
     with pytest.raises(RequestError, match="this server has: bpe"):
-        await service.prompts(replace(QUERY, budget=TokenBudget(1024, "x")))
+        await service.create_prompts(replace(QUERY, budget=TokenBudget(1024, "x")))
     with pytest.raises(RequestError, match="no such task"):
-        await service.prompts(replace(QUERY, task_id="x"))
+        await service.create_prompts(replace(QUERY, task_id="x"))
 
 
 async def test_named_parents_are_used_as_they_are_or_refused(
@@ -212,9 +212,9 @@ async def test_named_parents_are_used_as_they_are_or_refused(
     old = await keep(store, registry, StoredSolution(is_present=False))
     foreign = await keep(store, registry, StoredSolution(task_id=OTHER))
     named = (failed, marked, fine, empty_code)
-    made = await service.prompts(PromptQuery(tiny.ID, "r", 1, parent_ids=named))
+    made = await service.create_prompts(PromptQuery(tiny.ID, "r", 1, parent_ids=named))
     assert [prompt.parent_id for prompt in made] == [failed, None, fine, None]
     assert [prompt.fallback is None for prompt in made] == [True, False, True, False]
     for wrong, said in [(old, "present data"), (foreign, "another task")]:
         with pytest.raises(RequestError, match=said):
-            await service.prompts(PromptQuery(tiny.ID, "r", 1, parent_ids=(fine, wrong)))
+            await service.create_prompts(PromptQuery(tiny.ID, "r", 1, parent_ids=(fine, wrong)))
