@@ -93,6 +93,7 @@ def allowed_positions(tree: ast.Module) -> Iterator[Position]:
     for body, in_class in _bodies(tree):
         if in_class:
             continue
+        # Only other `__future__` imports may precede a `__future__` import.
         futures = [index for index, statement in enumerate(body) if _is_future(statement)]
         first = max(futures, default=0)
         for statement in body[first:]:

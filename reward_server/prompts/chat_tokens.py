@@ -110,6 +110,7 @@ def _template(folder: Path, config: dict[str, Any]) -> Template | None:
         source = named.get("default")
     if not source:
         return None
+    # The template comes with a downloaded model, so it must not reach the server's objects.
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )

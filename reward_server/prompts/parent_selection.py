@@ -106,6 +106,7 @@ class ParentSelector:
         chosen: list[UUID] = []
         while len(chosen) < count and pool:
             missing = count - len(chosen)
+            # Drawing a few more than needed saves rounds when some do not fit.
             drawn = self._draw(pool, max(missing, _LEAST_DRAWN))
             pool = await self._write_new(drawn, pool)
             fitting = [c.solution_id for c in drawn if c.solution_id in self._prompts]

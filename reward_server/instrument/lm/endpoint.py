@@ -130,6 +130,7 @@ class LmEndpoint:
             if server_wait is None or self.state is not EndpointState.READY:
                 break
             wait = server_wait or _FIRST_WAIT_SECONDS * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311
+            # A retry that starts after the deadline only makes the program wait longer.
             if attempt == _ATTEMPTS - 1 or clock() + wait >= ends_at:
                 break
             await asyncio.sleep(wait)
@@ -175,6 +176,7 @@ class LmEndpoint:
             self._failures = 0
             return
         self._failures += 1
+        # Replies in flight when the circuit opens arrive later; they must not change its state.
         if self.state is not EndpointState.READY:
             return
         if reply.trouble is LmTrouble.WRONG_MODEL:

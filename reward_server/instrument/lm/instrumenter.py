@@ -99,6 +99,7 @@ class LmInstrumenter:
             task = asyncio.create_task(self._work(program.code, digest))
             self._in_flight[digest] = task
             task.add_done_callback(lambda done: self._forget(digest, done))
+        # A cancelled waiter must not cancel the work that others wait for.
         return await asyncio.shield(task)
 
     def _forget(self, digest: str, task: asyncio.Task[_Outcome]) -> None:

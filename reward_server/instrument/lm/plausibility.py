@@ -190,6 +190,7 @@ class Plausibility:
 
     def _try(self, node: ast.Try | ast.TryStar) -> Steps:
         done = self._block(node.body) | self._block(node.orelse)
+        # A handler that raises or returns never reaches the statement after the `try`.
         for handler in node.handlers:
             if not isinstance(handler.body[-1], ast.Raise | ast.Return):
                 done &= self._block(handler.body)
@@ -231,7 +232,7 @@ class Plausibility:
         for function in self._functions[name]:
             key = function.args  # the definition itself does nothing, its body does
             if key not in self._known:
-                self._known[key] = _NONE
+                self._known[key] = _NONE  # a recursive call ends here
                 self._known[key] = self._block(function.body)
             found |= self._known[key]
         self._depth -= 1

@@ -82,10 +82,12 @@ class _StatementAnalyzer:
             before = state.learned
             state.start_pass()
             self._body(tree.body)
+            # In the first pass a function without a known call would see only unknown arguments.
             self._functions(called_only=number == 0)
             settled = number > 1 or not state.defines_functions
             if number and settled and before == state.learned:
                 break
+        # Predictions on data of unknown origin count only where none on test data was found.
         events = state.events
         if not any(milestone is Milestone.PREDICTED_TEST_LABELS for _, milestone in events):
             events |= {
