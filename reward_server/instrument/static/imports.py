@@ -30,56 +30,50 @@ READERS = frozenset(
     | {"tarfile", "zipfile"}
 )
 _MOST_PASSES = 12
-_SKLEARN = {
-    "linear_model": "LogisticRegression LinearRegression Ridge Lasso ElasticNet SGDClassifier "
-    "RidgeClassifier SGDRegressor",
-    "ensemble": "RandomForestClassifier RandomForestRegressor GradientBoostingClassifier "
+_CLASSES_BY_MODULE = {
+    "sklearn.linear_model": "LogisticRegression LinearRegression Ridge Lasso ElasticNet "
+    "SGDClassifier RidgeClassifier SGDRegressor",
+    "sklearn.ensemble": "RandomForestClassifier RandomForestRegressor GradientBoostingClassifier "
     "GradientBoostingRegressor ExtraTreesClassifier ExtraTreesRegressor AdaBoostClassifier "
     "HistGradientBoostingClassifier HistGradientBoostingRegressor VotingClassifier "
     "StackingClassifier",
-    "svm": "SVC SVR LinearSVC",
-    "tree": "DecisionTreeClassifier DecisionTreeRegressor",
-    "neighbors": "KNeighborsClassifier KNeighborsRegressor",
-    "naive_bayes": "MultinomialNB GaussianNB BernoulliNB",
-    "neural_network": "MLPClassifier MLPRegressor",
-    "pipeline": "Pipeline make_pipeline FeatureUnion",
-    "compose": "ColumnTransformer",
-    "impute": "SimpleImputer",
-    "preprocessing": "StandardScaler MinMaxScaler LabelEncoder OneHotEncoder OrdinalEncoder",
-    "feature_extraction.text": "TfidfVectorizer CountVectorizer HashingVectorizer",
-    "decomposition": "PCA TruncatedSVD",
-    "model_selection": "train_test_split cross_val_score cross_validate cross_val_predict KFold "
-    "StratifiedKFold GroupKFold GridSearchCV RandomizedSearchCV",
-    "metrics": "accuracy_score log_loss roc_auc_score mean_squared_error mean_absolute_error "
-    "f1_score cohen_kappa_score mean_squared_log_error r2_score classification_report",
+    "sklearn.svm": "SVC SVR LinearSVC",
+    "sklearn.tree": "DecisionTreeClassifier DecisionTreeRegressor",
+    "sklearn.neighbors": "KNeighborsClassifier KNeighborsRegressor",
+    "sklearn.naive_bayes": "MultinomialNB GaussianNB BernoulliNB",
+    "sklearn.neural_network": "MLPClassifier MLPRegressor",
+    "sklearn.pipeline": "Pipeline make_pipeline FeatureUnion",
+    "sklearn.compose": "ColumnTransformer",
+    "sklearn.impute": "SimpleImputer",
+    "sklearn.preprocessing": "StandardScaler MinMaxScaler LabelEncoder OneHotEncoder "
+    "OrdinalEncoder",
+    "sklearn.feature_extraction.text": "TfidfVectorizer CountVectorizer HashingVectorizer",
+    "sklearn.decomposition": "PCA TruncatedSVD",
+    "sklearn.model_selection": "train_test_split cross_val_score cross_validate cross_val_predict "
+    "KFold StratifiedKFold GroupKFold GridSearchCV RandomizedSearchCV",
+    "sklearn.metrics": "accuracy_score log_loss roc_auc_score mean_squared_error "
+    "mean_absolute_error f1_score cohen_kappa_score mean_squared_log_error r2_score classification_report",
+    "lightgbm": "LGBMClassifier LGBMRegressor",
+    "xgboost": "XGBClassifier XGBRegressor",
+    "catboost": "CatBoostClassifier CatBoostRegressor",
 }
 _USUAL_MEANINGS = {
+    **{name: name for name in ("torch", "keras", "json", "csv", "cv2")},
     "pd": "pandas",
     "np": "numpy",
     "pl": "polars",
     "lgb": "lightgbm",
     "xgb": "xgboost",
-    "torch": "torch",
     "nn": "torch.nn",
     "optim": "torch.optim",
     "F": "torch.nn.functional",
     "tf": "tensorflow",
-    "keras": "keras",
     "sm": "statsmodels.api",
     "smf": "statsmodels.formula.api",
-    "json": "json",
-    "csv": "csv",
-    "cv2": "cv2",
     "Image": "PIL.Image",
-    "LGBMClassifier": "lightgbm.LGBMClassifier",
-    "LGBMRegressor": "lightgbm.LGBMRegressor",
-    "XGBClassifier": "xgboost.XGBClassifier",
-    "XGBRegressor": "xgboost.XGBRegressor",
-    "CatBoostClassifier": "catboost.CatBoostClassifier",
-    "CatBoostRegressor": "catboost.CatBoostRegressor",
     **{
-        name: f"sklearn.{module}.{name}"
-        for module, names in _SKLEARN.items()
+        name: f"{module}.{name}"
+        for module, names in _CLASSES_BY_MODULE.items()
         for name in names.split()
     },
 }

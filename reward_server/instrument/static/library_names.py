@@ -305,7 +305,6 @@ SHOW_METHODS = frozenset({"info", "debug", "warning", "write", "log", "append"})
 ESTIMATOR_METHODS = FIT_METHODS | PREDICT_METHODS | SCORE_METHODS
 READ_METHODS = frozenset({"read", "readline", "readlines"})
 PATH_READ_METHODS = frozenset({"read_text", "read_bytes"})
-IMAGE_FLOW_METHODS = frozenset({"flow_from_directory", "flow_from_dataframe"})
 REDUCE_METHODS = frozenset({"mean", "sum"})
 STATISTICS = frozenset({"mean", "std", "var", "median", "min", "max", "quantile", "mode"})
 SELF_METHODS = frozenset({"set_params", "to", "cuda", "cpu", "float", "double", "half", "eval"})
