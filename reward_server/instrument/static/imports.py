@@ -52,7 +52,8 @@ _CLASSES_BY_MODULE = {
     "sklearn.model_selection": "train_test_split cross_val_score cross_validate cross_val_predict "
     "KFold StratifiedKFold GroupKFold GridSearchCV RandomizedSearchCV",
     "sklearn.metrics": "accuracy_score log_loss roc_auc_score mean_squared_error "
-    "mean_absolute_error f1_score cohen_kappa_score mean_squared_log_error r2_score classification_report",
+    "mean_absolute_error f1_score cohen_kappa_score mean_squared_log_error r2_score "
+    "classification_report",
     "lightgbm": "LGBMClassifier LGBMRegressor",
     "xgboost": "XGBClassifier XGBRegressor",
     "catboost": "CatBoostClassifier CatBoostRegressor",
