@@ -1,4 +1,4 @@
-"""`reward-server lm serve` is an endpoint an instrumenter can ask."""
+"""`reward-server lm serve` starts an endpoint that an instrumenter can use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Programs through `POST /score`, their markers placed by a real model, in both of its modes.
 
-The model is a small one, so that most of what it says is of no use: whether a marker is where it
-belongs is measured elsewhere. Here it must cost a program nothing but time.
+The model is small, so most of its replies are useless; benchmarks measure the quality of markers.
+Here the model must cost a program nothing but time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MODES = ("insert", "rewrite")
 
 @dataclass(frozen=True, slots=True)
 class ScoringRun:
-    """What came of all programs, sent at once and the first of them twice, and what it cost."""
+    """The results of all programs, sent at once and the first of them twice, and their cost."""
 
     answers: list[dict[str, Any]]
     asked_again: dict[str, Any]

@@ -124,7 +124,7 @@ def test_any_store_and_request_keep_the_rules(
 
 
 class OwnLoopService:
-    """A service in a loop of its own, for tests whose examples are drawn outside of any."""
+    """A service with its own event loop, for examples that hypothesis draws outside of any."""
 
     def __init__(
         self, url: str, registry: Registry, make_service: Callable[[AsyncEngine], PromptService]

@@ -1,4 +1,4 @@
-"""Tokens are counted as a trainer counts them, and nothing quoted speaks as somebody else."""
+"""Tokens are counted as a trainer counts them, and quoted text cannot change the role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a prompt says and asks for, and what comes back of it."""
+"""What a prompt says, and how the completion it asks for is read."""
 
 from __future__ import annotations
 
