@@ -1,4 +1,4 @@
-"""From what a language model answered to markers that can be believed."""
+"""A language model's reply becomes markers that can be trusted."""
 
 from __future__ import annotations
 
