@@ -1,12 +1,12 @@
-"""How well markers are placed: precision and recall over the labelled corpus, and what it costs.
+"""Precision and recall of the markers over the labelled corpus, and the cost of placing them.
 
     .venv/bin/python benchmarks/instrument.py [--split heldout] [--programs N] [--json FILE]
     .venv/bin/python benchmarks/instrument.py --url http://127.0.0.1:8001/v1 --model NAME
         [--mode insert|rewrite|both] [--merge] [--concurrency 8]
     .venv/bin/python benchmarks/instrument.py --throughput [--latency-seconds 2]
 
-Without `--url` only the static finder is measured. With it the language model is too: `served`
-are the markers a program would run with (the static finder's where the model's answer was
+Without `--url` only the static analyzer is measured. With it the language model is too: `served`
+are the markers a program would run with (the static analyzer's where the model's answer was
 refused), `alone` are the model's own, none where it was refused. What counts as right is said in
 `tests/unit/instrument/labelled.py`. `--throughput` needs no model: it shows how long slots stand
 idle while programs wait for a slow one.
@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prefetching import measure_waiting
 from right_answers import right_ratio
-from waiting import measure_waiting
 
 from reward_server.instrument.lm.endpoint import LmEndpoint
 from reward_server.instrument.lm.instrumenter import LmInstrumenter
@@ -114,7 +114,7 @@ class ResultRow:
 
     @property
     def refusals(self) -> Counter[str]:
-        """Count why the static finder had to stand in for the model."""
+        """Count the reasons why the static analyzer replaced the model."""
         if not any(one.replies for one in self.measured) and self.name == "static":
             return Counter()
         return Counter(one.reason or "unknown" for one in self.measured if one.kind == "static")
@@ -147,7 +147,7 @@ def read_programs(options: argparse.Namespace) -> list[Any]:
 
 
 async def measure(options: argparse.Namespace) -> list[ResultRow]:
-    """Measure the static finder, and the model in each mode that was asked for."""
+    """Measure the static analyzer, and the model in each requested mode."""
     programs = read_programs(options)
     static = StaticInstrumenter()
     await static.instrument(Program("pass"))
@@ -215,7 +215,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--url", help="an OpenAI-compatible endpoint")
     parser.add_argument("--model", default="Qwen/Qwen2.5-3B-Instruct")
     parser.add_argument("--mode", choices=["insert", "rewrite", "both"], default="both")
-    parser.add_argument("--merge", action="store_true", help="add the static finder's markers")
+    parser.add_argument("--merge", action="store_true", help="add the static analyzer's markers")
     parser.add_argument("--programs", type=int, metavar="N", help="only the first N")
     parser.add_argument("--concurrency", type=int, default=8)
     parser.add_argument("--split", choices=["heldout", "dev", "all"], default="heldout")

@@ -69,7 +69,7 @@ def measure_waiting(count: int, latency_seconds: float) -> dict[str, Any]:
 
 
 def _slowly(latency_seconds: float) -> Any:  # noqa: ANN401 - a behaviour of the scripted endpoint
-    answer = endpoints.places((1, "imported packages"))
+    answer = endpoints.marks((1, "imported packages"))
 
     async def behave(body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(latency_seconds)

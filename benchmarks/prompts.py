@@ -1,8 +1,8 @@
-"""What prompts and best-of-task lists cost as the store grows: over HTTP, on one machine.
+"""The latency of prompts and best-of-task lists as the store grows, over HTTP on one machine.
 
 Fills an embedded Postgres with made-up solutions, first few, then many, and asks a real server
-for 128 prompts at a time by every strategy, and for the best solution of a task. Times are those
-of a client; on a machine that is busy otherwise look at `cpu`, what the server's process used.
+for 128 prompts at a time by every strategy, and for the best solution of a task. Times are the
+client's; on a busy machine look at `cpu`, the CPU time of the server's process.
 
     .venv/bin/python benchmarks/prompts.py [--few 10000] [--many 1000000] [--rounds 60] [--json]
 """
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     Ask = Callable[[http.client.HTTPConnection, int], None]
 
 sys.path.append(str(ROOT))
-many = importlib.import_module("tests.integration.prompts.many")
-bpe = importlib.import_module("tests.integration.prompts.bpe")
+many = importlib.import_module("tests.integration.prompts.many_solutions")
+bpe = importlib.import_module("tests.support.bpe")
 
 PROMPTS = 128
 PROMPTS_MS, LIST_MS, GROWTH = 50.0, 10.0, 2.0
-_SOLUTIONS = ROOT / "tests" / "api" / "solutions"
+_SOLUTIONS = ROOT / "tests" / "integration" / "api" / "solutions"
 _TOKENIZER = {"REWARD_SERVER_PROMPTS__TOKENIZERS": '{{"bpe": "{path}"}}'}
 
 
 @dataclass(frozen=True, slots=True)
 class PromptQuestion:
-    """Something to ask, and how long it may take; None where that is only told."""
+    """One request, and how long it may take; None if its time is only reported."""
 
     name: str
     ask: Ask
@@ -55,7 +55,7 @@ class PromptQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What one question took, in milliseconds."""
+    """The time of one request, in milliseconds."""
 
     p50: float
     p95: float
@@ -112,7 +112,7 @@ def _line(name: str, few: Times, many_times: Times) -> Line:
     return Line(name, few, many_times, limits[name])
 
 
-def _measure(folder: Path, first: int, last: int, rounds: int) -> dict[str, Times]:
+def _measure(folder: Path, first: int, last: int, repetitions: int) -> dict[str, Times]:
     tokenizer = _train(folder / "tokenizer")
     extra = {name: form.format(path=tokenizer) for name, form in _TOKENIZER.items()}
     extra["REWARD_SERVER_SANDBOX__SLOTS"] = "1"
@@ -125,8 +125,8 @@ def _measure(folder: Path, first: int, last: int, rounds: int) -> dict[str, Time
         for question in _questions(task_id, run_id, step):
             question.ask(connection, 0)
             before = _cpu_ms(server.pid)
-            times = [_time(question, connection, at) for at in range(rounds)]
-            cpu = (_cpu_ms(server.pid) - before) / rounds
+            times = [_time(question, connection, at) for at in range(repetitions)]
+            cpu = (_cpu_ms(server.pid) - before) / repetitions
             median, p95 = statistics.median(times), statistics.quantiles(times, n=20)[-1]
             found[question.name] = Times(median, p95, cpu)
         return found
@@ -209,9 +209,9 @@ async def _fill(folder: Path, first: int, last: int) -> None:
         await many.fill(engine, first, last, _tasks(folder), program)
         async with engine.connect() as connection:
             size = "SELECT pg_size_pretty(pg_total_relation_size('solutions'))"
-            told = (await connection.execute(text(size))).scalar_one()
+            total = (await connection.execute(text(size))).scalar_one()
         await engine.dispose()
-    print(f"{last - first:,} solutions made in {time.monotonic() - began:.0f} s, {told} in all")
+    print(f"{last - first:,} solutions made in {time.monotonic() - began:.0f} s, {total} in all")
 
 
 def _train(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What right answers would cost: tokens of the labelled places, named and written out.
+"""The tokens that right answers cost: naming the labelled lines, against writing the program.
 
 A small model writes on until its limit where it should copy a program, so what it spends on
 `rewrite` says little about a model that answers well. Here the answers are made from the
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from reward_server.instrument.lm.comments import without_comments
+from reward_server.instrument.lm.prompts import without_comments
 from reward_server.model import Milestone
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
-"""From what a model wrote to the one program in it.
+"""Extracts the one program from a submission.
 
-A bare `code` is the program, whole. In a `completion` it is the Python block that `blocks.py`
-chooses, and the plan is the prose before it; blocks in other languages are never run.
+A bare `code` is the whole program. In a `completion` the program is the Python block that
+`markdown.py` chooses, and the plan is the prose before it; blocks in other languages never run.
 
-A leading byte-order mark is not part of a program. Whether the code is Python is not asked
-here.
+A leading byte-order mark is not part of a program. Whether the code is valid Python is not
+checked here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOT_TEXT = Failure(ErrorKind.SYNTAX_ERROR, "the text cannot be encoded as UTF-8"
 
 
 def extract(submission: Submission) -> Program:
-    """Return the program a submission holds, or one that carries why there is none."""
+    """Return the program of a submission, or one whose `failure` says why there is none."""
     if submission.code is not None:
         return _checked(submission.code, "")
     text = (submission.completion or "").replace("\r\n", "\n").replace("\r", "\n")

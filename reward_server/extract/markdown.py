@@ -1,4 +1,4 @@
-"""The code blocks of a text, by one rule for everybody who writes Markdown at us.
+"""Finds the code blocks of a text, by the same rule for every model's Markdown.
 
 - A fence is three or more backticks or tildes, at any indentation; the content loses the
   indentation of its fence. A backtick fence has no further backtick on its line.
@@ -6,7 +6,7 @@
   an unterminated block runs to the end of the text.
 - Blocks tagged python, py, python3, py3 or ipython (in any case; `python title=x` and
   `{.python}` too) are Python. Untagged blocks count only if no block is tagged as Python.
-- Of several blocks the longest is taken, the last among equals.
+- The longest block wins, the last one among equals.
 
 Time is linear in the length of the text, whatever it holds.
 """
@@ -42,7 +42,7 @@ class _Fence:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The code between two fences, and the line of the first."""
+    """The code between two fences, and the line of the opening one."""
 
     language: str
     first_line: int
@@ -50,7 +50,7 @@ class Block:
 
 
 def python_block(lines: list[str]) -> Block | None:
-    """Return the one block of these lines that counts as the program."""
+    """Return the block of these lines that is the program."""
     blocks = list(_blocks(lines))
     tagged = [block for block in blocks if block.language in _PYTHON]
     candidates = tagged or [block for block in blocks if not block.language]

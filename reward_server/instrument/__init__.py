@@ -1,1 +1,1 @@
-"""Finds the places where a program should report its progress."""
+"""Finds the positions where a program should report its progress."""

@@ -1,8 +1,8 @@
-"""What an instrumenter promises.
+"""The contract of an instrumenter.
 
-It answers with places in the unchanged program (`Marker`), never with another program, so
-that what runs is the original plus markers by construction. It never raises for anything a
-program contains: a text that is not Python is an `Instrumented` with a `syntax_error`.
+It returns positions in the unchanged program (`Marker`), never another program, so the sandbox
+runs the original plus markers by construction. It never raises for anything a program contains:
+a text that is not Python becomes an `Instrumented` with a `syntax_error`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Instrumenter(Protocol):
-    """Finds the places where a program should report its progress."""
+    """Finds the positions where a program should report its progress."""
 
     async def instrument(self, program: Program) -> Instrumented:
-        """Return the program with its markers; a failed program comes back as it is.
+        """Return the program with its markers; a failed program is returned unchanged.
 
         Raises:
             InfrastructureError: `worker_lost` when the parsing child cannot be started.
@@ -30,15 +30,15 @@ class Instrumenter(Protocol):
 
 
 class PlacementCache(Protocol):
-    """Keeps what a language model said of programs.
+    """Stores the markers that a language model placed.
 
-    Both methods raise InfrastructureError when that cannot be done now.
+    Both methods raise InfrastructureError when the store is unavailable.
     """
 
     async def placement(self, key: MarkerPlacementKey) -> MarkerPlacement | None:
-        """Return what was kept under this key."""
+        """Return the placement stored under this key."""
         ...
 
     async def keep_placement(self, key: MarkerPlacementKey, placement: MarkerPlacement) -> None:
-        """Keep this; what is kept under the key already may stay."""
+        """Store a placement; one already stored under the key may stay."""
         ...

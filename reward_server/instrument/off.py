@@ -1,4 +1,4 @@
-"""No instrumentation: a program is only compiled, so that a syntax error is found early."""
+"""No instrumentation: programs are only compiled, to find syntax errors early."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OffInstrumenter:
         self.parser = Parser(size, deadline_seconds)
 
     async def instrument(self, program: Program) -> Instrumented:
-        """Return the program without markers, and with its syntax error if it has one.
+        """Return the program without markers, with its syntax error if it has one.
 
         Raises:
             InfrastructureError: `worker_lost` when the parsing child does not work.

@@ -1,8 +1,8 @@
-"""Asks the parsing child about programs, and tells a program's fault from ours.
+"""Sends programs to the parsing child, and tells a program's fault from the server's.
 
-A program on which the child dies or runs out of time is too complex to parse, which is that
-program's `syntax_error`. A child that does not answer for the simplest program either is
-broken, which is ours.
+If the child dies or runs out of time on a program, the program is too complex to parse, which is
+a `syntax_error` of the program. If the child then fails on the simplest program too, the child is
+broken, which is an error of the server.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _MODULE = "reward_server.instrument.parser_process"
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What the parsing child says of a program: its markers, or why it cannot be compiled.
+    """The parsing child's result: the markers of a program, or why it does not compile.
 
-    `text` is the program without its comments, where that was asked for.
+    `text` is the program without its comments, set by `strip_comments` only.
     """
 
     markers: tuple[Marker, ...] = ()
@@ -54,44 +54,44 @@ class Parser:
         self._deadline_seconds = deadline_seconds
 
     async def start(self) -> None:
-        """Start every child now instead of at its first program."""
+        """Start every child now instead of at its first request."""
         await self._pool.start()
 
     async def parse(self, code: str) -> Parsed:
-        """Tell whether a program compiles."""
-        return await self._ask({}, code)
+        """Check that a program compiles."""
+        return await self._request({}, code)
 
-    async def find(self, code: str) -> Parsed:
-        """Return the markers the static finder places in a program."""
-        return await self._ask({"find": True}, code)
+    async def find_markers(self, code: str) -> Parsed:
+        """Return the markers that the static analyzer finds in a program."""
+        return await self._request({"find": True}, code)
 
-    async def check(self, code: str, markers: Sequence[Marker]) -> Parsed:
-        """Return markers placed by someone else if they pass verification, else the reason."""
-        places = [[marker.line, marker.column, int(marker.milestone)] for marker in markers]
-        return await self._ask({"markers": places}, code)
+    async def check_markers(self, code: str, markers: Sequence[Marker]) -> Parsed:
+        """Return the given markers if they pass verification, else the reason why not."""
+        positions = [[marker.line, marker.column, int(marker.milestone)] for marker in markers]
+        return await self._request({"markers": positions}, code)
 
-    async def view(self, code: str) -> Parsed:
-        """Return the text of a program without its comments, if it compiles."""
-        return await self._ask({"view": True}, code)
+    async def strip_comments(self, code: str) -> Parsed:
+        """Return a program without its comments, if it compiles."""
+        return await self._request({"strip_comments": True}, code)
 
-    async def place(self, code: str, answer: str, mode: Mode) -> Parsed:
-        """Return the markers a language model asks for that hold, and what was left out.
+    async def read_reply(self, code: str, reply: str, mode: Mode) -> Parsed:
+        """Return the valid markers of a language model's reply, and what was left out.
 
-        A failure is the answer's, on which the child died, if the program is known to compile.
+        If the program is known to compile, a failure means that the reply broke the child.
         """
-        return await self._ask({"answer": answer, "mode": mode.value}, code)
+        return await self._request({"reply": reply, "mode": mode.value}, code)
 
     async def aclose(self) -> None:
         """Kill every child."""
         await self._pool.aclose()
 
-    async def _ask(self, question: Message, code: str) -> Parsed:
+    async def _request(self, request: Message, code: str) -> Parsed:
         try:
             blob = code.encode()
         except UnicodeEncodeError:
             return Parsed(failure=_syntax_error("the program cannot be encoded as UTF-8"))
         try:
-            return _read(await self._pool.ask(question, blob, self._deadline_seconds))
+            return _read(await self._pool.ask(request, blob, self._deadline_seconds))
         except NoAnswerError:
             await self._ensure_alive()
             return Parsed(failure=_syntax_error("the program is too complex to parse"))
@@ -105,7 +105,7 @@ class Parser:
 
 
 class StaticInstrumenter:
-    """Finds milestones by reading the syntax tree; needs no model."""
+    """Finds milestones in the syntax tree, without a language model."""
 
     kind = "static"
 
@@ -120,7 +120,7 @@ class StaticInstrumenter:
         """
         if program.failure is not None:
             return Instrumented(program, (), Instrumentation(self.kind), program.failure)
-        parsed = await self.parser.find(program.code)
+        parsed = await self.parser.find_markers(program.code)
         verified = parsed.failure is None and parsed.reason is None
         by = Instrumentation(self.kind, verified=verified, reason=parsed.reason)
         return Instrumented(program, parsed.markers, by, parsed.failure)
@@ -134,12 +134,10 @@ def _syntax_error(message: str) -> Failure:
     return Failure(ErrorKind.SYNTAX_ERROR, message)
 
 
-def _read(answer: Message) -> Parsed:
-    if answer.get("syntax_error"):
-        line = answer.get("line")
+def _read(response: Message) -> Parsed:
+    if response.get("syntax_error"):
+        line = response.get("line")
         where = f" (line {line})" if isinstance(line, int) else ""
         return Parsed(failure=_syntax_error(f"the program is not valid Python{where}"))
-    markers = tuple(
-        Marker(line, column, Milestone(milestone)) for line, column, milestone in answer["markers"]
-    )
-    return Parsed(markers, answer.get("reason"), text=answer.get("text"))
+    markers = tuple(Marker(a, b, Milestone(milestone)) for a, b, milestone in response["markers"])
+    return Parsed(markers, response.get("reason"), text=response.get("text"))

@@ -1,10 +1,10 @@
-"""The parsing child: the only place where a program's text meets the Python parser.
+"""The parsing child: the only process in which a program's text meets the Python parser.
 
-A question holds the code as a blob and what to do besides compiling it: `find` markers, check
-the `markers` given, show the code as a `view` without comments, or read a language model's
-`answer` about it. The answer is `syntax_error` with a line, or the markers that passed
-verification and, when they did not, the reason. A fault of the finder, or an answer that cannot
-be read, costs a program its markers and never its run.
+A request holds the code as a blob and what to do besides compiling it: `find` markers, check
+the `markers` given, strip its comments (`strip_comments`), or read the markers out of a language
+model's `reply`. The response is `syntax_error` with a line, or the markers that passed
+verification and, if they did not, the reason. If the analyzer fails, or a reply cannot be read,
+the program loses its markers and still runs.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import warnings
 from typing import TYPE_CHECKING
 
 from reward_server.errors import InfrastructureError, boundary
-from reward_server.instrument.lm.comments import without_comments
-from reward_server.instrument.lm.placing import place
-from reward_server.instrument.lm.prompts import Mode
+from reward_server.instrument.lm.prompts import Mode, without_comments
+from reward_server.instrument.lm.reply_markers import read_markers
 from reward_server.instrument.static.analyzer import find_markers
-from reward_server.instrument.verification import objection
+from reward_server.instrument.verification import find_objection
 from reward_server.model import ErrorKind, Marker, Milestone
 from reward_server.subprocess_pool import serve
 
@@ -29,11 +28,12 @@ if TYPE_CHECKING:
 
 MEMORY_BYTES = 1 << 30
 _STACK_BYTES = 128 << 20
+# A program must compile at the depth it will run at; the analyzer may recurse much deeper.
 _RUN_DEPTH = 1000
-_FINDER_DEPTH = 30_000
+_ANALYZER_DEPTH = 30_000
 
 
-def answer(question: Message, blob: bytes) -> Message:
+def answer(request: Message, blob: bytes) -> Message:
     """Compile one program, then find or check its markers."""
     try:
         code = blob.decode()
@@ -42,13 +42,13 @@ def answer(question: Message, blob: bytes) -> Message:
         return {"syntax_error": True, "line": error.lineno}
     except (ValueError, RecursionError, MemoryError, OverflowError):
         return {"syntax_error": True, "line": None}
-    if question.get("view"):
+    if request.get("strip_comments"):
         return {"markers": [], "text": without_comments(code)}
-    if question.get("find"):
-        return _found(code, tree)
-    if "answer" in question:
-        return _placed(question, code, tree)
-    return _checked(code, [Marker(a, b, Milestone(m)) for a, b, m in question.get("markers", ())])
+    if request.get("find"):
+        return _find(code, tree)
+    if "reply" in request:
+        return _read_reply(request, code, tree)
+    return _check(code, [Marker(a, b, Milestone(m)) for a, b, m in request.get("markers", ())])
 
 
 def _compile(code: str) -> ast.Module:
@@ -57,41 +57,41 @@ def _compile(code: str) -> ast.Module:
         tree = ast.parse(code)
         compile(tree, "<program>", "exec", dont_inherit=True)
     finally:
-        sys.setrecursionlimit(_FINDER_DEPTH)
+        sys.setrecursionlimit(_ANALYZER_DEPTH)
     return tree
 
 
-def _found(code: str, tree: ast.Module) -> Message:
+def _find(code: str, tree: ast.Module) -> Message:
     try:
-        with boundary(ErrorKind.WORKER_LOST, "static finder"):
-            return _checked(code, list(find_markers(tree)))
+        with boundary(ErrorKind.WORKER_LOST, "static analyzer"):
+            return _check(code, list(find_markers(tree)))
     except InfrastructureError as error:
         return {"markers": [], "reason": error.message}
 
 
-def _placed(question: Message, code: str, tree: ast.Module) -> Message:
+def _read_reply(request: Message, code: str, tree: ast.Module) -> Message:
     try:
         with boundary(ErrorKind.WORKER_LOST, "placing"):
-            mode = Mode(question["mode"])
-            markers, reason = place(question["answer"], mode, code, tree, _compile)
+            mode = Mode(request["mode"])
+            markers, reason = read_markers(request["reply"], mode, code, tree, _compile)
     except InfrastructureError as error:
         return {"markers": [], "reason": error.message}
-    return {"markers": _plain(markers), "reason": reason}
+    return {"markers": _to_json(markers), "reason": reason}
 
 
-def _plain(markers: list[Marker]) -> list[list[int]]:
+def _to_json(markers: list[Marker]) -> list[list[int]]:
     return [[marker.line, marker.column, int(marker.milestone)] for marker in markers]
 
 
-def _checked(code: str, markers: list[Marker]) -> Message:
-    reason = objection(code, markers) if markers else None
+def _check(code: str, markers: list[Marker]) -> Message:
+    reason = find_objection(code, markers) if markers else None
     if reason is not None:
         return {"markers": [], "reason": reason}
-    return {"markers": _plain(markers)}
+    return {"markers": _to_json(markers)}
 
 
 def main() -> None:
-    """Answer questions on a thread whose stack is deep enough for any tree that compiles."""
+    """Serve requests on a thread whose stack is deep enough for any tree that compiles."""
     warnings.simplefilter("ignore")
     threading.stack_size(_STACK_BYTES)
     thread = threading.Thread(target=serve, args=(answer, MEMORY_BYTES))

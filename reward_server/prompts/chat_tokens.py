@@ -1,9 +1,9 @@
-"""Counting what a model will read: its chat template, then its tokenizer, as a trainer does.
+"""Counts the tokens a model will read: chat template, then tokenizer, as a trainer does.
 
-A tokenizer is a folder as models come in (`tokenizer.json`, `tokenizer_config.json`, and the
-template there or in `chat_template.jinja`) or a `tokenizer.json` alone. Templates run in
-jinja's sandbox. Without a template the contents are counted, and `FRAME_TOKENS` more for each
-message and for the answer's beginning.
+A tokenizer is a folder in the layout of published models (`tokenizer.json`,
+`tokenizer_config.json`, and the template there or in `chat_template.jinja`) or a
+`tokenizer.json` alone. Templates run in jinja's sandbox. Without a template the contents are
+counted, plus `FRAME_TOKENS` for each message and for the beginning of the answer.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
 from reward_server.errors import SetupError
-from reward_server.prompts.chat_markers import Markers
-from reward_server.prompts.values import Message
+from reward_server.prompts.prompt_types import Message
+from reward_server.prompts.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Template
 
-    from reward_server.prompts.values import Messages
+    from reward_server.prompts.prompt_types import Messages
 
 FRAME_TOKENS = 16
 _PROBE = (Message("system", "a"), Message("user", "b"))
@@ -59,10 +59,12 @@ class ChatTokenCounter:
         self._template = _template(folder, config) if path.is_dir() else None
         self.takes_system = self._probe()
         added = self._tokenizer.get_added_tokens_decoder().values()
-        self.markers = Markers([str(token.content) for token in added if token.special])
+        self.special_tokens = SpecialTokens(
+            [str(token.content) for token in added if token.special]
+        )
 
     def measure(self, prompts: Sequence[Messages]) -> list[int]:
-        """Return the tokens of whole prompts, up to where the model begins to answer."""
+        """Return the tokens of whole prompts, up to where the answer begins."""
         if self._template is None:
             texts = [message.content for prompt in prompts for message in prompt]
             counts = iter(self.measure_texts(texts))
@@ -73,12 +75,12 @@ class ChatTokenCounter:
         return self.measure_texts([self.render(prompt) for prompt in prompts])
 
     def measure_texts(self, texts: Sequence[str]) -> list[int]:
-        """Return how many tokens each text has by itself."""
+        """Return the number of tokens of each text by itself."""
         found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [len(encoding) for encoding in found]
 
     def render(self, prompt: Messages) -> str:
-        """Return a prompt as the template writes it; without one, its contents."""
+        """Return a prompt as the template renders it; without a template, its contents."""
         if self._template is None:
             return "\n".join(message.content for message in prompt)
         messages = [{"role": message.role, "content": message.content} for message in prompt]
@@ -87,7 +89,7 @@ class ChatTokenCounter:
         )
 
     def _probe(self) -> bool:
-        """Tell whether the template knows system messages; it must know users' in any case."""
+        """Tell whether the template supports system messages; it must support users' messages."""
         try:
             return "a" in self.render(_PROBE) and "b" in self.render(_PROBE)
         except TemplateError:
@@ -108,6 +110,7 @@ def _template(folder: Path, config: dict[str, Any]) -> Template | None:
         source = named.get("default")
     if not source:
         return None
+    # The template comes with a downloaded model, so it must not reach the server's objects.
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )

@@ -1,4 +1,4 @@
-"""What a program printed, cut to what tells most: losses and errors first, then its end."""
+"""An excerpt of what a program printed: losses and errors first, then its last lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from reward_server.tasks.briefing.wording import fenced
 
 _LINE_CHARACTERS = 240
-_LOOKED_AT = 400
+_MOST_LINES = 400
 _GAP_CHARACTERS = len("[… 1,000 lines left out]\n")
 _MARK = "…"
 _LOSS = re.compile(
@@ -20,23 +20,23 @@ _ERROR = re.compile(r"Error\b|Exception\b|Traceback|^\s*File \"|[Kk]illed|[Oo]ut
 _UNPRINTABLE = re.compile(r"[^\S \t]|[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202f\ufeff]")
 
 
-def told(stdout: str, stderr: str, *, failed: bool, room: int) -> str:
-    """Return the lines that tell most as a code block of at most `room` characters, or nothing.
+def excerpt(stdout: str, stderr: str, *, failed: bool, limit: int) -> str:
+    """Return the most telling lines as a code block of at most `limit` characters, or nothing.
 
-    Of a program that failed the errors come first and stand last, of others the losses.
+    For a failed program errors have priority and stand last, for others losses have.
     """
     texts = (stdout, stderr) if failed else (stderr, stdout)
     lines = [line for text in texts for line in _lines(text)]
-    room -= len(fenced([])) + 16  # a fence may have to be longer than three backticks
-    if sum(map(len, lines)) + len(lines) <= room:
+    limit -= len(fenced([])) + 16  # a fence may have to be longer than three backticks
+    if sum(map(len, lines)) + len(lines) <= limit:
         return fenced(lines) if lines else ""
-    chosen = _choose(lines, _ranks(lines, failed=failed), room)
+    chosen = _choose(lines, _ranks(lines, failed=failed), limit)
     return fenced(_with_gaps(lines, chosen)) if chosen else ""
 
 
 def _lines(text: str) -> list[str]:
     found = [line for line in re.split(r"[\r\n]+", text) if line.strip()]
-    return [_tidy(line) for line in found[-_LOOKED_AT:]]
+    return [_tidy(line) for line in found[-_MOST_LINES:]]
 
 
 def _tidy(line: str) -> str:
@@ -45,7 +45,7 @@ def _tidy(line: str) -> str:
 
 
 def _ranks(lines: list[str], *, failed: bool) -> list[int]:
-    """Return for each line how early it is chosen: 0 first."""
+    """Return the rank of each line; lines of rank 0 are chosen first."""
     loss, error = (1, 0) if failed else (0, 1)
     ranks = []
     for line in lines:
@@ -56,10 +56,10 @@ def _ranks(lines: list[str], *, failed: bool) -> list[int]:
     return ranks
 
 
-def _choose(lines: list[str], ranks: list[int], room: int) -> set[int]:
-    """Take lines by rank, the last first, as long as they and the marks of gaps have room."""
+def _choose(lines: list[str], ranks: list[int], limit: int) -> set[int]:
+    """Choose lines by rank, the last first, while they and the gap marks fit the limit."""
     chosen: set[int] = set()
-    left = room - _GAP_CHARACTERS
+    left = limit - _GAP_CHARACTERS
     for at in sorted(range(len(lines)), key=lambda at: (ranks[at], -at)):
         is_alone = at - 1 not in chosen and at + 1 not in chosen
         cost = len(lines[at]) + 1 + (_GAP_CHARACTERS if is_alone else 0)

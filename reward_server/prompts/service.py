@@ -1,8 +1,7 @@
-"""From a request to prompts: the dice, the parents, the words.
+"""Answers a query with prompts: it selects parents, and composes texts within the budget.
 
-Which prompts improve on something is drawn first, so that it depends on the seed alone; the
-parents are drawn after that. Where there is no parent the prompt is one from scratch, and says
-why.
+Which prompts improve on a parent is drawn first, so that it depends on the seed alone; the
+parents are drawn after that. Without a parent the prompt asks for a first program, and says why.
 """
 
 from __future__ import annotations
@@ -15,11 +14,15 @@ from typing import TYPE_CHECKING, assert_never
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind, PromptKind
 from reward_server.prompts.composer import BriefingLevels, Composer
-from reward_server.prompts.counters import CharacterCounter
-from reward_server.prompts.parent_selection import ParentSelector, write_prompts
-from reward_server.prompts.sampling import distinct, draw
-from reward_server.prompts.values import CharacterBudget, Prompt, Strategy, TokenBudget
-from reward_server.prompts.wording import Rules
+from reward_server.prompts.parent_selection import (
+    ParentSelector,
+    draw,
+    without_duplicates,
+    write_prompts,
+)
+from reward_server.prompts.prompt_types import CharacterBudget, Prompt, Strategy, TokenBudget
+from reward_server.prompts.templates import Rules
+from reward_server.prompts.token_counters import CharacterCounter
 from reward_server.store.solutions.parents import ParentScope
 
 if TYPE_CHECKING:
@@ -27,9 +30,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from reward_server.model import Limits
-    from reward_server.prompts.counters import TokenCounter
     from reward_server.prompts.parent_selection import Draw
-    from reward_server.prompts.values import Budget, Messages, PromptQuery
+    from reward_server.prompts.prompt_types import Budget, Messages, PromptQuery
+    from reward_server.prompts.token_counters import TokenCounter
     from reward_server.store.solutions.parents import BestOfBoth, Candidate, Parents
     from reward_server.tasks.base import Task
     from reward_server.tasks.briefing.briefings import Briefings
@@ -42,7 +45,7 @@ _UNFIT = "this solution does not fit the budget, or cannot be shown"
 
 @dataclass(frozen=True, slots=True)
 class PromptDefaults:
-    """What a request need not say, and what it cannot."""
+    """The server's settings for prompts, used where a query leaves them open."""
 
     ceiling: Limits
     budget_characters: int
@@ -52,52 +55,52 @@ class PromptDefaults:
 
 
 class PromptService:
-    """Makes prompts of prepared tasks and stored solutions."""
+    """Makes prompts from prepared tasks and stored solutions."""
 
     def __init__(
         self,
         registry: Registry,
         briefings: Briefings,
         parents: Parents,
-        gauges: Iterable[TokenCounter],
+        counters: Iterable[TokenCounter],
         defaults: PromptDefaults,
     ) -> None:
         self._registry = registry
         self._briefings = briefings
         self._parents = parents
-        self._gauges: dict[str, TokenCounter] = {gauge.name: gauge for gauge in gauges}
+        self._counters: dict[str, TokenCounter] = {counter.name: counter for counter in counters}
         self._defaults = defaults
-        self._rungs: dict[tuple[str, str], tuple[str, BriefingLevels]] = {}
+        self._levels: dict[tuple[str, str], tuple[str, BriefingLevels]] = {}
 
-    async def prompts(self, wanted: PromptQuery) -> tuple[Prompt, ...]:
-        """Return the prompts that a request asks for.
+    async def create_prompts(self, query: PromptQuery) -> tuple[Prompt, ...]:
+        """Return the prompts that a query asks for.
 
         Raises:
             RequestError: `unknown_task`, `invalid_request` for an unknown tokenizer or a
-                budget that is too small for any prompt, or as `_on_these`.
+                budget that is too small for any prompt, or as `_improve_named`.
         """
-        task = self._registry.get(wanted.task_id)
-        composer = await asyncio.to_thread(self._composer, task, wanted)
+        task = self._registry.get(query.task_id)
+        composer = await asyncio.to_thread(self._composer, task, query)
         scratch = Prompt(PromptKind.SCRATCH, await asyncio.to_thread(composer.scratch))
-        if wanted.parent_ids:
-            return await self._on_these(wanted.parent_ids, task, composer, scratch)
-        dice = Random(wanted.seed)  # noqa: S311 - repeatable draws, no secrets
-        improves = [dice.random() < wanted.improve_fraction for _ in range(wanted.count)]
+        if query.parent_ids:
+            return await self._improve_named(query.parent_ids, task, composer, scratch)
+        rng = Random(query.seed)  # noqa: S311 - repeatable draws, no secrets
+        improves = [rng.random() < query.improve_fraction for _ in range(query.count)]
         if not any(improves):
-            return (scratch,) * wanted.count
-        ground = self._ground(task, wanted)
-        pool = await self._pool(ground, wanted)
-        chooser = ParentSelector(self._parents, composer, self._draw(wanted, dice))
+            return (scratch,) * query.count
+        scope = self._scope(task, query)
+        pool = await self._candidates(scope, query)
+        chooser = ParentSelector(self._parents, composer, self._draw(query, rng))
         chosen = await chooser.choose(pool, sum(improves))
         if not chosen:
-            why = _TOO_LONG if pool else _missing(ground, wanted)
+            why = _TOO_LONG if pool else _missing(scope, query)
             fallback = replace(scratch, fallback=why)
             return tuple(fallback if improve else scratch for improve in improves)
         parents = iter(chosen)
         return tuple(_improve(*next(parents)) if improve else scratch for improve in improves)
 
     async def best_of_both(self, task_id: str, run_id: str) -> BestOfBoth:
-        """Sum up what improving was worth in a run, on the task's present data.
+        """Summarize what improving was worth in a run, on the task's current data.
 
         Raises:
             RequestError: `unknown_task`.
@@ -105,7 +108,7 @@ class PromptService:
         task = self._registry.get(task_id)
         return await self._parents.best_of_both(task_id, task.data_digest, run_id)
 
-    async def _on_these(
+    async def _improve_named(
         self, parent_ids: Sequence[UUID], task: Task, composer: Composer, scratch: Prompt
     ) -> tuple[Prompt, ...]:
         """Return one prompt for each of these solutions.
@@ -123,42 +126,42 @@ class PromptService:
             _improve(one, written[one]) if one in written else fallback for one in parent_ids
         )
 
-    def _draw(self, wanted: PromptQuery, dice: Random) -> Draw:
-        temperature = wanted.temperature or self._defaults.temperature
+    def _draw(self, query: PromptQuery, rng: Random) -> Draw:
+        temperature = query.temperature or self._defaults.temperature
 
         def draw_some(pool: Sequence[Candidate], count: int) -> list[Candidate]:
-            return draw(pool, wanted.strategy, temperature, dice, count)
+            return draw(pool, query.strategy, temperature, rng, count)
 
         return draw_some
 
-    async def _pool(self, ground: ParentScope, wanted: PromptQuery) -> tuple[Candidate, ...]:
-        if wanted.strategy is Strategy.PREVIOUS_STEP:
-            return await self._parents.of_step(ground, wanted.step)
-        return distinct(await self._parents.best(ground))
+    async def _candidates(self, scope: ParentScope, query: PromptQuery) -> tuple[Candidate, ...]:
+        if query.strategy is Strategy.PREVIOUS_STEP:
+            return await self._parents.of_step(scope, query.step)
+        return without_duplicates(await self._parents.best(scope))
 
-    def _ground(self, task: Task, wanted: PromptQuery) -> ParentScope:
-        failed_too = wanted.failed_too
-        of_all_runs = wanted.of_all_runs and wanted.strategy is not Strategy.PREVIOUS_STEP
+    def _scope(self, task: Task, query: PromptQuery) -> ParentScope:
+        failed_too = query.failed_too
+        of_all_runs = query.of_all_runs and query.strategy is not Strategy.PREVIOUS_STEP
         return ParentScope(
             task_id=task.card.id,
             data_digest=task.data_digest,
-            run_id=None if of_all_runs else wanted.run_id,
+            run_id=None if of_all_runs else query.run_id,
             failed_too=self._defaults.failed_too if failed_too is None else failed_too,
         )
 
-    def _composer(self, task: Task, wanted: PromptQuery) -> Composer:
-        budget = wanted.budget or CharacterBudget(self._defaults.budget_characters)
-        gauge, limit = self._gauge(budget)
-        key = task.card.id, gauge.name
-        digest, rungs = self._rungs.get(key, ("", None))
-        if rungs is None or digest != task.data_digest:
-            rungs = BriefingLevels.of(self._briefings.rungs(task), gauge)
-            self._rungs[key] = task.data_digest, rungs
+    def _composer(self, task: Task, query: PromptQuery) -> Composer:
+        budget = query.budget or CharacterBudget(self._defaults.budget_characters)
+        counter, limit = self._counter(budget)
+        key = task.card.id, counter.name
+        digest, levels = self._levels.get(key, ("", None))
+        if levels is None or digest != task.data_digest:
+            levels = BriefingLevels.of(self._briefings.rungs(task), counter)
+            self._levels[key] = task.data_digest, levels
         ceiling, has_gpu = self._defaults.ceiling, self._defaults.has_gpu
-        rules = Rules.of(task.card, ceiling, wanted.wall_seconds, has_gpu=has_gpu)
-        return Composer.of(gauge, limit, rules, rungs)
+        rules = Rules.of(task.card, ceiling, query.wall_seconds, has_gpu=has_gpu)
+        return Composer.of(counter, limit, rules, levels)
 
-    def _gauge(self, budget: Budget) -> tuple[TokenCounter, int]:
+    def _counter(self, budget: Budget) -> tuple[TokenCounter, int]:
         match budget:
             case CharacterBudget():
                 return _CHARACTERS, budget.characters
@@ -168,9 +171,9 @@ class PromptService:
                 assert_never(never)
 
     def _tokenizer(self, name: str) -> TokenCounter:
-        if name in self._gauges:
-            return self._gauges[name]
-        known = ", ".join(sorted(self._gauges)) or "none"
+        if name in self._counters:
+            return self._counters[name]
+        known = ", ".join(sorted(self._counters)) or "none"
         message = f"there is no such tokenizer; this server has: {known}"
         raise RequestError(ErrorKind.INVALID_REQUEST, message)
 
@@ -191,10 +194,10 @@ def _check_origin(parent_id: UUID, origin: tuple[str, str] | None, task: Task) -
         raise RequestError(ErrorKind.INVALID_REQUEST, message)
 
 
-def _missing(ground: ParentScope, wanted: PromptQuery) -> str:
-    kind = "solution" if ground.failed_too else "valid solution"
-    if wanted.strategy is Strategy.PREVIOUS_STEP:
-        when = "with a step" if wanted.step is None else "of an earlier step"
+def _missing(scope: ParentScope, query: PromptQuery) -> str:
+    kind = "solution" if scope.failed_too else "valid solution"
+    if query.strategy is Strategy.PREVIOUS_STEP:
+        when = "with a step" if query.step is None else "of an earlier step"
         return f"this run has no {kind} {when} on the task's present data"
-    whose = "this task" if wanted.of_all_runs else "this run"
+    whose = "this task" if query.of_all_runs else "this run"
     return f"{whose} has no {kind} on the task's present data"

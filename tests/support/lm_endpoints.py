@@ -1,4 +1,4 @@
-"""A language model's endpoint on loopback that does as it is told, good or bad."""
+"""A scripted language model endpoint on loopback, well-behaved or faulty."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def says(content: object, finish: str = "stop", model: str = MODEL) -> Behaviour
     return sends(respond(completion(content, finish, model)))
 
 
-def places(*pairs: tuple[int, str]) -> Behaviour:
+def marks(*pairs: tuple[int, str]) -> Behaviour:
     return says(lines_of(*pairs))
 
 
 def lines_of(*pairs: tuple[object, str]) -> str:
-    """Return the answer that names these lines for these milestones."""
+    """Return the reply that names these lines for these milestones."""
     lines: dict[str, list[object]] = {str(int(milestone)): [] for milestone in Milestone}
     for line, label in pairs:
         lines[NUMBERS[label]].append(line)
@@ -68,7 +68,7 @@ async def hangs(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
 
 
 async def stalls(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-    """Begin an answer and never end it."""
+    """Begin a reply and never end it."""
     writer.write(respond(b'{"model": ', length=1000))
     await writer.drain()
     await writer.wait_closed()
@@ -96,24 +96,24 @@ async def breaks_off(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that happens in another thread, where no event of ours can be set."""
+    """Poll for a condition of another thread, which cannot set an event of this loop."""
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
 class ScriptedEndpoint:
-    """Serves from a thread of its own; `script` is used up first, then `behave` holds."""
+    """Serves from its own thread; uses up `script` first, then follows `behave`."""
 
     def __init__(self) -> None:
         self.models: list[dict[str, Any]] = [{"id": MODEL}]
-        self.behave: Behaviour = places()
+        self.behave: Behaviour = marks()
         self.script: list[Behaviour] = []
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.headers: list[str] = []
-        self.looked_at = 0
-        self.most_at_once = 0
-        self._at_once = 0
+        self.model_probes = 0
+        self.peak_concurrency = 0
+        self._concurrency = 0
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -122,11 +122,11 @@ class ScriptedEndpoint:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self.come()
+        self.start_listening()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.go()
+        self.stop_listening()
         self._run(self._cancel_all())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -138,13 +138,13 @@ class ScriptedEndpoint:
 
     @property
     def prompts(self) -> list[str]:
-        return ["\n".join(m["content"] for m in body["messages"]) for body in self.asked]
+        return ["\n".join(m["content"] for m in body["messages"]) for body in self.requests]
 
-    def come(self) -> None:
-        """Listen, at the same port as before, if it does not."""
+    def start_listening(self) -> None:
+        """Listen on the same port as before, unless it already does."""
         self._run(self._listen())
 
-    def go(self) -> None:
+    def stop_listening(self) -> None:
         """Stop listening and drop every connection."""
         self._run(self._stop())
 
@@ -184,21 +184,21 @@ class ScriptedEndpoint:
         self, head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         if head.startswith("GET /v1/models "):
-            self.looked_at += 1
+            self.model_probes += 1
             self.headers.append(head)
             writer.write(respond(json.dumps({"object": "list", "data": self.models}).encode()))
             return
         lengths = [line for line in head.split("\r\n") if line.lower().startswith("content-length")]
         body = json.loads(await reader.readexactly(int(lengths[0].split(":")[1])))
-        if body["max_tokens"] == 1:  # the endpoint's own sign of life
+        if body["max_tokens"] == 1:  # the health probe of the endpoint client
             behave = says("yes") if self.behave is not hangs else hangs
         else:
-            self.asked.append(body)
+            self.requests.append(body)
             self.headers.append(head)
             behave = self.script.pop(0) if self.script else self.behave
-        self._at_once += 1
-        self.most_at_once = max(self.most_at_once, self._at_once)
+        self._concurrency += 1
+        self.peak_concurrency = max(self.peak_concurrency, self._concurrency)
         try:
             await behave(body, writer)
         finally:
-            self._at_once -= 1
+            self._concurrency -= 1

@@ -18,10 +18,10 @@ from reward_server.api.schemas.requests import (
     read_request,
 )
 from reward_server.api.services import Wired, as_json
-from reward_server.prompts.values import CharacterBudget, PromptQuery, Strategy, TokenBudget
+from reward_server.prompts.prompt_types import CharacterBudget, PromptQuery, Strategy, TokenBudget
 
 if TYPE_CHECKING:
-    from reward_server.prompts.values import Budget, Prompt
+    from reward_server.prompts.prompt_types import Budget, Prompt
 
 MOST_PROMPTS = 1024
 _LARGEST_BUDGET = 1 << 20
@@ -191,7 +191,7 @@ class BestOfBothOut(_Out):
 async def prompts(request: Request, services: Wired) -> Response:
     """Make prompts of a task, some of which ask to improve on a stored solution."""
     asked = await read_request(request, services.settings.body_bytes, PromptsRequest)
-    made = await services.prompts.prompts(asked.wanted())
+    made = await services.prompts.create_prompts(asked.wanted())
     return as_json(PromptsOut.of(made), 200)
 
 

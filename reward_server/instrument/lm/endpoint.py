@@ -1,10 +1,9 @@
-"""The one door to the language model: any endpoint that speaks OpenAI's chat completions.
+"""The client of the language model: any endpoint that speaks OpenAI's chat completions.
 
-It may be slow, down, flooding, or serve another model. Nothing it does costs a program more
-than the deadline, which holds for all attempts of one question together. After a few failures
-in a row the door is shut: questions are turned away without waiting, while a watcher looks
-every few seconds whether the right model answers there again. All that decides how the model
-samples is fixed here.
+The endpoint may be slow, down, flood the connection or serve another model. No program waits
+longer than the deadline, which covers all attempts of one request together. After a few failures
+in a row the circuit breaker opens: requests fail at once, while a background task probes every
+few seconds whether the right model answers again. Every sampling parameter is fixed here.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ log = logging.getLogger(__name__)
 
 _ATTEMPTS = 3
 _FIRST_WAIT_SECONDS = 0.25
-_FAILURES_TO_SHUT = 5
-_LOOK_SECONDS = 5.0
+_FAILURES_TO_OPEN = 5
+_PROBE_SECONDS = 5.0
 _MOST_BYTES = 4 << 20
 _HIGHEST_PORT = 65_535
-_UNREACHABLE = (httpx.HTTPError, UnicodeError)  # the latter for a name that cannot be looked up
+_UNREACHABLE = (httpx.HTTPError, UnicodeError)  # the latter for a host name that cannot be encoded
 _PROBE = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 1}
 
 
 class EndpointState(StrEnum):
-    """Whether questions go through: only when `ready`."""
+    """Whether requests go through: only when `ready`."""
 
     READY = "ready"
     DOWN = "down"
@@ -48,7 +47,7 @@ class EndpointState(StrEnum):
 class LmEndpoint:
     """A pool of connections to one model, with a deadline, retries and a circuit breaker.
 
-    Raises SetupError for a URL that is none.
+    Raises SetupError for an invalid URL.
     """
 
     def __init__(  # noqa: PLR0913 - one per setting
@@ -69,37 +68,37 @@ class LmEndpoint:
         self._deadline_seconds = deadline_seconds
         self._pause_seconds = pause_seconds
         self._failures = 0
-        self._watcher: asyncio.Task[None] | None = None
+        self._probe_task: asyncio.Task[None] | None = None
         headers = {"Accept-Encoding": "identity"}
         if api_key is not None:
             headers["Authorization"] = f"Bearer {api_key}"
         self._client = httpx.AsyncClient(
             base_url=_read_url(url),
             headers=headers,
-            timeout=httpx.Timeout(None, connect=min(_LOOK_SECONDS, deadline_seconds)),
+            timeout=httpx.Timeout(None, connect=min(_PROBE_SECONDS, deadline_seconds)),
             limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
             trust_env=False,
         )
 
     async def start(self) -> None:
-        """Look whether the model is there; one that is down may come later.
+        """Check that the model is served; one that is down may come up later.
 
         Raises:
-            SetupError: when the endpoint serves other models than the one asked for.
+            SetupError: when the endpoint serves other models than the configured one.
         """
-        self._shut(await self._look())
+        self._set_state(await self._probe_models())
         if self.state is EndpointState.WRONG_MODEL:
             served = ", ".join(self.served) or "no model"
             message = f"the language model's endpoint serves {served}, not {self.model}"
             raise SetupError(message)
 
-    async def ask(self, question: LmRequest) -> LmReply:
-        """Return what the model says, or why it says nothing, within the deadline."""
+    async def ask(self, request: LmRequest) -> LmReply:
+        """Return the model's reply, or why there is none, within the deadline."""
         if self.state is not EndpointState.READY:
             wrong = self.state is EndpointState.WRONG_MODEL
             return LmReply(trouble=LmTrouble.WRONG_MODEL if wrong else LmTrouble.DOWN)
-        reply = await self._within_deadline(_body(question))
-        self._note(reply)
+        reply = await self._complete(_body(request))
+        self._count_failure(reply)
         return reply
 
     @property
@@ -111,13 +110,13 @@ class LmEndpoint:
         return f"degraded: {self.state}{served}, the static instrumenter is used"
 
     async def aclose(self) -> None:
-        """Stop watching and close every connection."""
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
+        """Stop probing and close every connection."""
+        if self._probe_task is not None:
+            self._probe_task.cancel()
+            await asyncio.gather(self._probe_task, return_exceptions=True)
         await self._client.aclose()
 
-    async def _within_deadline(self, body: dict[str, Any]) -> LmReply:
+    async def _complete(self, body: dict[str, Any]) -> LmReply:
         try:
             async with asyncio.timeout(self._deadline_seconds) as deadline:
                 return await self._attempts(body, deadline.when() or 0.0)
@@ -127,17 +126,18 @@ class LmEndpoint:
     async def _attempts(self, body: dict[str, Any], ends_at: float) -> LmReply:
         clock = asyncio.get_running_loop().time
         for attempt in range(_ATTEMPTS):
-            reply, asked_wait = await self._attempt(body)
-            if asked_wait is None or self.state is not EndpointState.READY:
+            reply, server_wait = await self._attempt(body)
+            if server_wait is None or self.state is not EndpointState.READY:
                 break
-            wait = asked_wait or _FIRST_WAIT_SECONDS * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311
+            wait = server_wait or _FIRST_WAIT_SECONDS * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311
+            # A retry that starts after the deadline only makes the program wait longer.
             if attempt == _ATTEMPTS - 1 or clock() + wait >= ends_at:
                 break
             await asyncio.sleep(wait)
         return reply
 
     async def _attempt(self, body: dict[str, Any]) -> tuple[LmReply, float | None]:
-        """Return a reply and, if it may be better next time, how long to wait (0: as we like)."""
+        """Return a reply and, if a retry makes sense, the seconds to wait (0: use the backoff)."""
         try:
             status, headers, data = await self._send("POST", "chat/completions", body)
         except _UNREACHABLE as error:
@@ -149,7 +149,7 @@ class LmEndpoint:
         if status == 429 or status >= 500:
             trouble = LmTrouble.BUSY if status == 429 else LmTrouble.FAILING
             return LmReply(trouble=trouble), _retry_after(headers)
-        # A question that was too much for it says nothing about the next.
+        # A request that is too large says nothing about the next one.
         trouble = LmTrouble.REFUSED if status in (400, 413, 422) else LmTrouble.FAILING
         return LmReply(trouble=trouble), None
 
@@ -161,7 +161,7 @@ class LmEndpoint:
     async def _send(
         self, method: str, path: str, body: dict[str, Any] | None = None
     ) -> tuple[int, httpx.Headers, bytes | None]:
-        """Return status, headers and body; no body if it is longer than any we asked for."""
+        """Return status, headers and body; no body if it exceeds the limit."""
         content = None if body is None else {"model": self.model, **body}
         async with self._client.stream(method, path, json=content) as response:
             data = bytearray()
@@ -171,43 +171,44 @@ class LmEndpoint:
                     return response.status_code, response.headers, None
             return response.status_code, response.headers, bytes(data)
 
-    def _note(self, reply: LmReply) -> None:
-        if reply.trouble is None or not reply.trouble.is_of_the_endpoint:
+    def _count_failure(self, reply: LmReply) -> None:
+        if reply.trouble is None or not reply.trouble.counts_against_endpoint:
             self._failures = 0
             return
         self._failures += 1
+        # Replies in flight when the circuit opens arrive later; they must not change its state.
         if self.state is not EndpointState.READY:
             return
         if reply.trouble is LmTrouble.WRONG_MODEL:
-            self._shut(EndpointState.WRONG_MODEL)
-        elif self._failures >= _FAILURES_TO_SHUT:
-            self._shut(EndpointState.DOWN)
+            self._set_state(EndpointState.WRONG_MODEL)
+        elif self._failures >= _FAILURES_TO_OPEN:
+            self._set_state(EndpointState.DOWN)
 
-    def _shut(self, state: EndpointState) -> None:
-        """Take up a state; whichever is not `ready` is looked at again after a pause."""
+    def _set_state(self, state: EndpointState) -> None:
+        """Enter a state; while it is not `ready`, a background task probes the endpoint."""
         if state is not self.state:
             log.warning("the language model at %s: %s", self._client.base_url, state)
         self.state, self._failures = state, 0
-        is_watched = self._watcher is not None and not self._watcher.done()
-        if state is not EndpointState.READY and not is_watched:
-            self._watcher = asyncio.create_task(self._watch())
+        is_probing = self._probe_task is not None and not self._probe_task.done()
+        if state is not EndpointState.READY and not is_probing:
+            self._probe_task = asyncio.create_task(self._probe_until_ready())
 
-    async def _watch(self) -> None:
+    async def _probe_until_ready(self) -> None:
         while self.state is not EndpointState.READY:
             await asyncio.sleep(self._pause_seconds)
             before, self.state = self.state, EndpointState.PROBING
-            found = await self._look()
-            if found is EndpointState.READY and not await self._answers():
+            found = await self._probe_models()
+            if found is EndpointState.READY and not await self._probe_completion():
                 found = EndpointState.DOWN
             if found is not before:
                 log.warning("the language model at %s: %s", self._client.base_url, found)
             self.state, self._failures = found, 0
 
-    async def _look(self) -> EndpointState:
-        """Ask which models there are, and how much the right one can read."""
+    async def _probe_models(self) -> EndpointState:
+        """List the served models, and read the context length of the configured one."""
         self.served = ()
         try:
-            async with asyncio.timeout(_LOOK_SECONDS):
+            async with asyncio.timeout(_PROBE_SECONDS):
                 status, _, data = await self._send("GET", "models")
         except (*_UNREACHABLE, TimeoutError):
             return EndpointState.DOWN
@@ -220,10 +221,10 @@ class LmEndpoint:
         self.context_tokens = min(self.context_tokens, models[self.model] or self.context_tokens)
         return EndpointState.READY
 
-    async def _answers(self) -> bool:
-        """Ask for one word, so that no program has to find out."""
-        reply = await self._within_deadline({**_SAMPLING, **_PROBE})
-        return reply.trouble is None or not reply.trouble.is_of_the_endpoint
+    async def _probe_completion(self) -> bool:
+        """Request one token, so that no program has to find out."""
+        reply = await self._complete({**_SAMPLING, **_PROBE})
+        return reply.trouble is None or not reply.trouble.counts_against_endpoint
 
 
 _SAMPLING: dict[str, Any] = {"temperature": 0, "n": 1, "seed": 0, "stream": False}
@@ -241,11 +242,11 @@ def _read_url(url: str) -> httpx.URL:
     return read
 
 
-def _body(question: LmRequest) -> dict[str, Any]:
-    body = {**_SAMPLING, "messages": list(question.messages), "max_tokens": question.max_tokens}
-    if question.schema is None:
+def _body(request: LmRequest) -> dict[str, Any]:
+    body = {**_SAMPLING, "messages": list(request.messages), "max_tokens": request.max_tokens}
+    if request.schema is None:
         return body
-    named = {"name": "places", "strict": True, "schema": question.schema}
+    named = {"name": "places", "strict": True, "schema": request.schema}
     return {**body, "response_format": {"type": "json_schema", "json_schema": named}}
 
 

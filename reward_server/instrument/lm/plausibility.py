@@ -1,15 +1,15 @@
-"""Whether a statement can be the step a marker claims, told by its structure alone.
+"""Whether a statement can be the step that a marker claims, judged by its structure alone.
 
-A language model can be talked into anything by the program it reads, so its word is not enough.
-A step is believed only where a statement that can be that step has been passed on the way.
+The program can talk the language model into anything, so the model's word is not enough. A step
+counts only if a statement that can be that step runs at the marker or before it.
 "Imported packages" needs an import of a package. The others need a call, or the later ones
 arithmetic, on something that stems from a package or a file, and that is not known to do
 something else. A loop or a `with` does what its body does; an `if` only what both branches do; a
 `try` only what is also done when it fails; a function of the program what its body does.
 
-It does not follow data: a real prediction for the wrong rows, a loop that runs zero times, or a
-hollow class with a `fit` of its own pass here. What such a marker is worth is bounded by the
-order in which milestones count, and by their number.
+The check does not follow data: a real prediction for the wrong rows, a loop that runs zero times,
+or a hollow class with its own `fit` pass. The order in which milestones count, and their number,
+bound what such a marker is worth.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from reward_server.instrument.static.bindings import (
+from reward_server.instrument.static.imports import (
     READERS,
     imported_paths,
+    imports_package,
     is_package,
     touched_names,
 )
-from reward_server.instrument.static.library_roles import Role, role_of
+from reward_server.instrument.static.library_names import Role, role_of
+from reward_server.instrument.syntax_tree import DEFINITIONS, FUNCTIONS, blocks_of, position_of
 from reward_server.model import Milestone
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ _ROLES: dict[Role, Steps] = {
     Role.PARSE: _LOAD,
     Role.OPEN: _LOAD,
     Role.ARCHIVE: _LOAD,
-    Role.TAKE_BACK: _LOAD,
+    Role.LOAD_SAVED: _LOAD,
     Role.MODEL: _DEFINE,
     Role.META_MODEL: _DEFINE,
     Role.PIPELINE: _DEFINE,
@@ -63,7 +65,7 @@ _ROLES: dict[Role, Steps] = {
     Role.LOSS: _LOSSES,
     Role.REDUCE: _LOSSES | _PREDICT,
 }
-# Packages of which only what is known by name is a step.
+# Packages of which only functions known by name are steps.
 _BYSTANDERS = frozenset(["pandas", "polars", "matplotlib", "seaborn", "plotly", "tqdm", "joblib"])
 _METHODS: tuple[tuple[tuple[str, ...], Steps], ...] = (
     (("fit_transform", "fit_resample", "transform"), _NONE),
@@ -81,12 +83,11 @@ _METHODS: tuple[tuple[tuple[str, ...], Steps], ...] = (
 )
 _KEPT_LOSSES = frozenset(["best_score_", "best_score", "oob_score_", "history", "loss"])
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEEPEST_CALL = 8
 
 
 class Plausibility:
-    """What each statement of one program can be."""
+    """The steps that each statement of one program can be."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._paths = imported_paths(tree)
@@ -94,27 +95,27 @@ class Plausibility:
         self._functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
         self._classes: dict[str, ast.ClassDef] = {}
         for node in ast.walk(tree):
-            if isinstance(node, _FUNCTIONS):
+            if isinstance(node, FUNCTIONS):
                 self._functions.setdefault(node.name, []).append(node)
             elif isinstance(node, ast.ClassDef):
                 self._classes[node.name] = node
         self._depth = 0
         self._known: dict[ast.AST, Steps] = {}
         self._touching: dict[ast.AST, bool] = {}
-        self._passed: dict[tuple[int, int], Steps] = {}
+        self._steps_before: dict[tuple[int, int], Steps] = {}
         self._visit(tree.body, _NONE)
 
     def allows(self, marker: Marker) -> bool:
-        """Tell whether the step a marker names can have been taken at its place."""
-        return marker.milestone in self._passed.get((marker.line, marker.column), _NONE)
+        """Tell whether the step a marker names can have been taken at its position."""
+        return marker.milestone in self._steps_before.get((marker.line, marker.column), _NONE)
 
-    def _visit(self, body: Sequence[ast.stmt], passed: Steps) -> None:
+    def _visit(self, body: Sequence[ast.stmt], so_far: Steps) -> None:
         for statement in body:
-            for block in _blocks(statement):
-                self._visit(block, passed)
-            passed |= self._steps(statement)
-            passed |= _IMPORT if _imports_package(statement) else _NONE
-            self._passed[statement.lineno, statement.col_offset] = passed
+            for block in blocks_of(statement):
+                self._visit(block, so_far)
+            so_far |= self._steps(statement)
+            so_far |= _IMPORT if _passes_package_import(statement) else _NONE
+            self._steps_before[position_of(statement)] = so_far
 
     def _block(self, body: Sequence[ast.stmt]) -> Steps:
         found = _NONE
@@ -126,10 +127,10 @@ class Plausibility:
 
     def _steps(self, node: ast.AST) -> Steps:
         if node not in self._known:
-            self._known[node] = self._look_at(node)
+            self._known[node] = self._compute_steps(node)
         return self._known[node]
 
-    def _look_at(self, node: ast.AST) -> Steps:  # noqa: PLR0911 - one line a kind of node
+    def _compute_steps(self, node: ast.AST) -> Steps:  # noqa: PLR0911 - one line a kind of node
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
                 return _NONE
@@ -148,15 +149,15 @@ class Plausibility:
         return self._own(node) | self._children(node)
 
     def _own(self, node: ast.AST) -> Steps:
-        """Return what a node does beside what its parts do."""
+        """Return the steps of a node itself, without those of its parts."""
         match node:
             case ast.Call():
                 return self._call(node)
             case ast.For(iter=ast.Name(id=name)) if name in self._touched:
                 return _LOAD  # the lines of an open file
             case ast.Attribute(attr=name) if name in _KEPT_LOSSES:
-                return _LOSSES if self._touches(node) else _NONE
-            case ast.BinOp() | ast.AugAssign() if self._touches(node):
+                return _LOSSES if self._uses_touched_name(node) else _NONE
+            case ast.BinOp() | ast.AugAssign() if self._uses_touched_name(node):
                 return _ARITHMETIC if isinstance(node, ast.BinOp) else _ARITHMETIC | _TRAIN
         return _NONE
 
@@ -172,13 +173,13 @@ class Plausibility:
                     found |= self._steps(child) if isinstance(child, ast.AST) else _NONE
         return found
 
-    def _touches(self, node: ast.AST) -> bool:
+    def _uses_touched_name(self, node: ast.AST) -> bool:
         """Tell whether a name that stems from a package or a file is mentioned."""
         if node not in self._touching:
             if isinstance(node, ast.Name):
                 found = node.id in self._touched
             else:
-                found = any(map(self._touches, ast.iter_child_nodes(node)))
+                found = any(map(self._uses_touched_name, ast.iter_child_nodes(node)))
             self._touching[node] = found
         return self._touching[node]
 
@@ -189,14 +190,15 @@ class Plausibility:
 
     def _try(self, node: ast.Try | ast.TryStar) -> Steps:
         done = self._block(node.body) | self._block(node.orelse)
+        # A handler that raises or returns never reaches the statement after the `try`.
         for handler in node.handlers:
             if not isinstance(handler.body[-1], ast.Raise | ast.Return):
                 done &= self._block(handler.body)
         return done | self._block(node.finalbody)
 
     def _class(self, node: ast.ClassDef) -> Steps:
-        has_methods = any(isinstance(part, _FUNCTIONS) for part in node.body)
-        return _DEFINE if has_methods and self._touches(node) else _NONE
+        has_methods = any(isinstance(part, FUNCTIONS) for part in node.body)
+        return _DEFINE if has_methods and self._uses_touched_name(node) else _NONE
 
     def _call(self, node: ast.Call) -> Steps:
         path = self._path(node.func)
@@ -206,11 +208,11 @@ class Plausibility:
             case ast.Name(id=name):
                 return self._named(name)
             case ast.Attribute(attr=name):
-                if not self._touches(node.func):
+                if not self._uses_touched_name(node.func):
                     return _NONE
                 own = self._function(name) if name in self._functions else _NONE
                 return own | _steps_of_method(name)
-        return _ANY if self._touches(node.func) else _NONE
+        return _ANY if self._uses_touched_name(node.func) else _NONE
 
     def _named(self, name: str) -> Steps:
         if name in self._functions:
@@ -222,7 +224,7 @@ class Plausibility:
         return _ANY if name in self._touched else _NONE
 
     def _function(self, name: str) -> Steps:
-        """Return what the functions of this name do; one that calls itself adds nothing."""
+        """Return the steps of all functions with this name; a recursive call adds none."""
         found = _NONE
         if self._depth >= _DEEPEST_CALL:
             return found
@@ -230,7 +232,7 @@ class Plausibility:
         for function in self._functions[name]:
             key = function.args  # the definition itself does nothing, its body does
             if key not in self._known:
-                self._known[key] = _NONE
+                self._known[key] = _NONE  # a recursive call ends here
                 self._known[key] = self._block(function.body)
             found |= self._known[key]
         self._depth -= 1
@@ -275,18 +277,8 @@ def _never_runs(node: ast.AST) -> bool:
     return False
 
 
-def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    blocks = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
-    for name in ("handlers", "cases"):
-        blocks += [part.body for part in getattr(statement, name, [])]
-    return blocks
-
-
-def _imports_package(statement: ast.stmt) -> bool:
-    if isinstance(statement, (*_FUNCTIONS, ast.ClassDef)):
+def _passes_package_import(statement: ast.stmt) -> bool:
+    if isinstance(statement, DEFINITIONS):
         return False
-    if isinstance(statement, ast.Import):
-        return any(is_package(alias.name) for alias in statement.names)
-    if isinstance(statement, ast.ImportFrom):
-        return statement.level == 0 and is_package(statement.module or "")
-    return any(_imports_package(inner) for block in _blocks(statement) for inner in block)
+    inner = (part for block in blocks_of(statement) for part in block)
+    return imports_package(statement) or any(map(_passes_package_import, inner))

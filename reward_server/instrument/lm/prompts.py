@@ -1,12 +1,17 @@
-"""What the language model is asked: the program's text, and nothing else of a submission.
+"""The request to the language model: the program's text, and nothing else of a submission.
 
-Neither the task, its data, its labels nor its grader is known in this room. `PROMPT_VERSION`
-is part of the key under which answers are kept: raise it whenever the wording, or the way in
-which answers are read, changes.
+This package knows neither the task nor its data, labels or grader. The model sees the program
+without its comments, because comments are where a program can talk to its reader. Strings stay:
+they are part of what runs.
+
+`PROMPT_VERSION` is part of the cache key of replies: raise it whenever the wording or the reading
+of replies changes.
 """
 
 from __future__ import annotations
 
+import io
+import tokenize
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, assert_never
@@ -16,7 +21,7 @@ from reward_server.model import Milestone
 PROMPT_VERSION = 1
 MOST_LINES = 24
 
-_LINES_ASKED = 2
+_LINES_PER_STEP = 2
 _LARGEST_LINE = 9999
 _INSERT_TOKENS = 192
 _PRINTS_TOKENS = 256
@@ -57,7 +62,7 @@ Answer with the whole program in one Python code block."""
 
 _LINES: dict[str, Any] = {
     "type": "array",
-    "maxItems": _LINES_ASKED,
+    "maxItems": _LINES_PER_STEP,
     "items": {"type": "integer", "minimum": 1, "maximum": _LARGEST_LINE},
 }
 _SCHEMA: dict[str, Any] = {
@@ -69,7 +74,7 @@ _SCHEMA: dict[str, Any] = {
 
 
 class Mode(StrEnum):
-    """Whether the model names lines, or returns the program with prints in it."""
+    """Whether the model names lines or returns the program with prints added."""
 
     INSERT = "insert"
     REWRITE = "rewrite"
@@ -77,7 +82,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LmRequest:
-    """What is sent, how long the answer may be, and the shape it must have."""
+    """The messages, the most tokens of the reply and the JSON schema it must follow."""
 
     messages: tuple[dict[str, str], ...]
     max_tokens: int
@@ -85,18 +90,18 @@ class LmRequest:
 
     @property
     def tokens(self) -> int:
-        """Return about how much of a context question and answer take together."""
+        """Return about how many tokens of context the request and its reply take together."""
         texts = (message["content"] for message in self.messages)
         return sum(map(count_tokens, texts)) + _TEMPLATE_TOKENS + self.max_tokens
 
 
 def count_tokens(text: str) -> int:
-    """Return about how many tokens a text has; code has a few more bytes to each."""
+    """Return about how many tokens a text has; code has more bytes per token."""
     return len(text.encode()) // _BYTES_PER_TOKEN + 1
 
 
-def ask_about(text: str, mode: Mode) -> LmRequest:
-    """Return the question about a program, whose comments have been taken out."""
+def build_request(text: str, mode: Mode) -> LmRequest:
+    """Return the request about a program without comments."""
     match mode:
         case Mode.INSERT:
             lines = text.split("\n")
@@ -111,3 +116,17 @@ def ask_about(text: str, mode: Mode) -> LmRequest:
 
 def _messages(system: str, user: str) -> tuple[dict[str, str], ...]:
     return {"role": "system", "content": system}, {"role": "user", "content": user}
+
+
+def without_comments(code: str) -> str | None:
+    """Return the program with every comment blanked, or nothing if it cannot be tokenized."""
+    text = code.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                row, column = token.start
+                lines[row - 1] = lines[row - 1][:column].rstrip()
+    except (tokenize.TokenError, SyntaxError, IndexError):
+        return None
+    return "\n".join(lines).rstrip("\n")

@@ -1,6 +1,6 @@
-"""What came of asking a language model once: its text, or a closed word for why there is none.
+"""The result of one request to a language model: its text, or a `LmTrouble` that says why not.
 
-The words end up in answers to clients, so nothing here quotes what an endpoint sent.
+These reasons reach clients, so nothing here quotes what an endpoint sent.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class LmTrouble(StrEnum):
     CUT = "cut"
 
     @property
-    def is_of_the_answer(self) -> bool:
-        """Tell whether the model answered, and would answer the same to the same program."""
+    def is_final(self) -> bool:
+        """Tell whether the same request would get the same result again."""
         return self in (LmTrouble.EMPTY, LmTrouble.CUT)
 
     @property
-    def is_of_the_endpoint(self) -> bool:
-        """Tell whether the next program can expect no better."""
-        return not self.is_of_the_answer and self is not LmTrouble.REFUSED
+    def counts_against_endpoint(self) -> bool:
+        """Tell whether the next request is likely to fail as well."""
+        return not self.is_final and self is not LmTrouble.REFUSED
 
     @property
     def text(self) -> str:
-        """Return the words for a person."""
+        """Return the reason in words, to follow "the language model"."""
         return _TEXTS[self]
 
 
@@ -57,7 +57,7 @@ _TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class LmReply:
-    """The text of an answer, empty where there is `trouble`, and what it cost if that is told."""
+    """The text of a reply, empty if there is `trouble`, and the tokens it used, if reported."""
 
     text: str = ""
     trouble: LmTrouble | None = None
@@ -66,7 +66,7 @@ class LmReply:
 
 
 def read_reply(body: bytes, model: str) -> LmReply:
-    """Read a chat completion, and whether it is by this model and complete."""
+    """Read a chat completion, and check that it is complete and by this model."""
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
@@ -83,12 +83,12 @@ def read_reply(body: bytes, model: str) -> LmReply:
     usage = used if isinstance(used, dict) else {}
     return replace(
         reply,
-        prompt_tokens=_length(usage.get("prompt_tokens")) or 0,
-        completion_tokens=_length(usage.get("completion_tokens")) or 0,
+        prompt_tokens=_positive(usage.get("prompt_tokens")) or 0,
+        completion_tokens=_positive(usage.get("completion_tokens")) or 0,
     )
 
 
-def _read_choice(choice: Any) -> LmReply:  # noqa: ANN401 - anything may come
+def _read_choice(choice: Any) -> LmReply:  # noqa: ANN401 - untrusted
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
         return LmReply(trouble=LmTrouble.MALFORMED)
@@ -101,13 +101,13 @@ def _read_choice(choice: Any) -> LmReply:  # noqa: ANN401 - anything may come
 
 
 def read_models(body: bytes) -> dict[str, int | None] | None:
-    """Read which models are served, each with the length of its context where that is told."""
+    """Read which models are served, each with the length of its context, if reported."""
     try:
         models = json.loads(body)["data"]
-        return {str(model["id"]): _length(model.get("max_model_len")) for model in models}
+        return {str(model["id"]): _positive(model.get("max_model_len")) for model in models}
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _length(told: object) -> int | None:
-    return told if isinstance(told, int) and told > 0 else None
+def _positive(value: object) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None

@@ -1,1 +1,1 @@
-"""Places markers by analysing the syntax tree."""
+"""Places markers by analyzing the syntax tree."""

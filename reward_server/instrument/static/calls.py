@@ -1,4 +1,4 @@
-"""What a call does: the milestones it reaches and the value it gives."""
+"""What a call does: the milestones it reaches and the value it returns."""
 
 from __future__ import annotations
 
@@ -6,47 +6,38 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reward_server.instrument.static import vocabulary
-from reward_server.instrument.static.invocation import (
-    bind_parameters,
-    is_own_metric,
-    reduced,
-)
-from reward_server.instrument.static.library_roles import Role, role_of
-from reward_server.instrument.static.loading import (
-    exhaust,
-    load,
-    open_archive,
-    open_file,
-    parse,
-    put_away,
-    read_lazily,
-    take_back,
-)
-from reward_server.instrument.static.manual_weights import multiply
+from reward_server.instrument.static import data_sources
+from reward_server.instrument.static import library_names as names
+from reward_server.instrument.static.library_names import Role, role_of
 from reward_server.instrument.static.methods import apply_method
-from reward_server.instrument.static.scopes import Class, Function, names_a_model, side_of
-from reward_server.instrument.static.splits import (
-    leaves_the_rest,
-    shuffled_rows,
-    split,
-    split_at_random,
-    subset,
+from reward_server.instrument.static.scopes import (
+    Class,
+    Function,
+    bind_parameters,
+    is_program_metric,
+    names_a_model,
+    side_of,
 )
-from reward_server.instrument.static.training_history import record, show_history, watch
+from reward_server.instrument.static.training import (
+    multiply,
+    note_evaluation_sets,
+    record,
+    show_history,
+)
 from reward_server.instrument.static.values import (
     ESTIMATOR,
-    FLOWING,
     NO_TAGS,
     NOTHING,
     ONE_SIDE,
-    PLACES,
+    ORIGINS,
+    PROPAGATED,
     SIDES,
     Tag,
     Tags,
     Value,
     iterable,
     join_all,
+    reduced,
     sequence,
     union,
 )
@@ -55,125 +46,125 @@ from reward_server.model import Milestone
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reward_server.instrument.static.invocation import Invocation
-    from reward_server.instrument.static.trace import Trace
+    from reward_server.instrument.static.scopes import Invocation
+    from reward_server.instrument.static.state import AnalysisState
 
-_JUDGED = Tag.PREDICTION | Tag.RESIDUAL | Tag.METRIC | Tag.LOSS
+    Rule = Callable[[AnalysisState, Invocation], Value]
+
+_RESULTS = Tag.PREDICTION | Tag.RESIDUAL | Tag.METRIC | Tag.LOSS
 
 
-def apply(trace: Trace, call: Invocation) -> Value:
+def apply(state: AnalysisState, call: Invocation) -> Value:
     """Report the milestones of a call and return its value."""
     known = call.receiver.tags or call.receiver.each is not None
     if call.method and known and not call.receiver.path:
-        found = apply_method(trace, call)
+        found = apply_method(state, call)
         if found is not None:
             return found
     callee = call.function.callee
     if isinstance(callee, Function):
-        return _apply_function(trace, callee, call)
+        return _apply_function(state, callee, call)
     if isinstance(callee, Class):
-        return _construct(trace, callee, call)
+        return _construct(state, callee, call)
     path = call.function.path
-    role = role_of(path) if path and path not in trace.replaced else None
-    return _ROLES[role](trace, call) if role is not None else _apply_value(trace, call)
+    role = role_of(path) if path and path not in state.replaced else None
+    return _ROLES[role](state, call) if role is not None else _apply_value(state, call)
 
 
-def _apply_value(trace: Trace, call: Invocation) -> Value:
+def _apply_value(state: AnalysisState, call: Invocation) -> Value:
     if call.function.has(Tag.LOSS_FUNCTION):
-        return _loss(trace, call)
+        return _loss(state, call)
     if call.function.has(Tag.NETWORK):
-        return _run_network(trace, call)
-    show_history(trace, call)
-    if call.method in vocabulary.STEP_METHODS and call.arguments & Tag.LOSS:
-        trace.trains()
-    if call.function.path == "builtins.print" or call.method in vocabulary.SHOW_METHODS:
-        _show(trace, call)
+        return _run_network(state, call)
+    show_history(state, call)
+    if call.method in names.STEP_METHODS and call.arguments & Tag.LOSS:
+        state.trains()
+    if call.function.path == "builtins.print" or call.method in names.SHOW_METHODS:
+        _report_shown(state, call)
     if call.method == "permutation":
-        return shuffled_rows(trace, call)
-    if call.method in vocabulary.CALLBACK_METHODS:
-        _call_back(trace, call)
-    return _passed_on(call)
+        return Value(Tag.DATA | Tag.TRAIN)
+    if call.method in names.CALLBACK_METHODS:
+        _apply_callback(state, call)
+    return _propagate(call)
 
 
-def _passed_on(call: Invocation) -> Value:
-    """Return what is known of the value of a call that is no step, from what goes into it."""
+def _propagate(call: Invocation) -> Value:
+    """Return the value of a call that is no step, derived from what goes into it."""
     arguments = call.arguments
-    joins = call.method in vocabulary.JOIN_METHODS or side_of(call.method) & arguments
+    joins = call.method in names.JOIN_METHODS or side_of(call.method) & arguments
     if call.receiver.has(SIDES) and not joins:
         arguments &= ~SIDES
-    if call.method == "drop" and leaves_the_rest(call):
+    if call.method == "drop" and data_sources.drops_training_rows(call):
         return Value(call.receiver.tags & ~SIDES | Tag.HELDOUT)
     if call.method == "replace" and call.receiver.tags in ONE_SIDE:
-        return Value(_renamed(call))
-    if (
-        call.method in vocabulary.STATISTICS
-        and call.receiver.tags & (_JUDGED | Tag.DATA) == Tag.DATA
-    ):
-        return Value(call.receiver.tags & FLOWING & ~SIDES)
-    return Value((arguments | call.receiver.tags) & FLOWING)
+        return Value(_renamed_path(call))
+    plain_data = call.receiver.tags & (_RESULTS | Tag.DATA) == Tag.DATA
+    if call.method in names.STATISTICS and plain_data:
+        return Value(call.receiver.tags & PROPAGATED & ~SIDES)
+    return Value((arguments | call.receiver.tags) & PROPAGATED)
 
 
-def _table(trace: Trace, call: Invocation) -> Value:
-    return Value(Tag.HISTORY) if show_history(trace, call) else _passed_on(call)
+def _table(state: AnalysisState, call: Invocation) -> Value:
+    return Value(Tag.HISTORY) if show_history(state, call) else _propagate(call)
 
 
-def _renamed(call: Invocation) -> Tags:
+def _renamed_path(call: Invocation) -> Tags:
     """Return the side of a file whose name is made from another's."""
     new = call.node.args[1] if len(call.node.args) > 1 else None
     text = new.value if isinstance(new, ast.Constant) else None
     return (side_of(text) if isinstance(text, str) else NO_TAGS) or call.receiver.tags
 
 
-def _show(trace: Trace, call: Invocation) -> None:
+def _report_shown(state: AnalysisState, call: Invocation) -> None:
     for value in (*call.positional, *call.keywords.values()):
         if value.has(Tag.REDUCED):
-            trace.judge(Tag.METRIC, value.tags & FLOWING)
+            state.record_result(Tag.METRIC, value.tags & PROPAGATED)
 
 
-def _call_back(trace: Trace, call: Invocation) -> None:
-    """Let a package call the program's own function, as a study or a table does."""
+def _apply_callback(state: AnalysisState, call: Invocation) -> None:
+    """Analyze a function of the program that a package calls, as a study or a table does."""
     function = call.first.callee
     if call.first.instance is not None:
         function = call.first.instance.methods.get("__call__")
     if not isinstance(function, Function):
         return
-    _enter(trace, function, call.receiver.tags & FLOWING)
+    _apply_body(state, function, call.receiver.tags & PROPAGATED)
     if call.receiver.has(Tag.STUDY):
         gives = function.returned.has(Tag.METRIC) or Tag.METRIC in function.deferred
-        trace.studied = trace.studied or gives
+        state.study_is_scored = state.study_is_scored or gives
 
 
-def _apply_function(trace: Trace, function: Function, call: Invocation) -> Value:
+def _apply_function(state: AnalysisState, function: Function, call: Invocation) -> Value:
     bind_parameters(function, call)
-    tags = call.arguments & FLOWING
-    _enter(trace, function, tags)
-    if is_own_metric(function, call):
-        trace.judge(Tag.METRIC, *call.data)
+    tags = call.arguments & PROPAGATED
+    _apply_body(state, function, tags)
+    if is_program_metric(function, call):
+        state.record_result(Tag.METRIC, *call.data)
         return Value(tags & ~Tag.PREDICTION | Tag.METRIC)
-    return _narrowed(function.returned, tags)
+    return _narrow_sides(function.returned, tags)
 
 
-def _enter(trace: Trace, function: Function, tags: Tags) -> None:
+def _apply_body(state: AnalysisState, function: Function, tags: Tags) -> None:
     function.called = True
     for milestone in function.returned_milestones:
-        trace.report(milestone)
+        state.report(milestone)
     if function.trains:
-        trace.trains()
+        state.trains()
     for kind, inner in function.deferred.items():
         if kind is Tag.PREDICTION or not inner & Tag.HELDOUT or tags & SIDES != Tag.TEST:
-            trace.judge(kind, _given(tags, inner) | Tag.PREDICTION)
+            state.record_result(kind, _data_at_call(tags, inner) | Tag.PREDICTION)
 
 
-def _given(tags: Tags, inner: Tags) -> Tags:
-    """Return the data something inside a function was computed on, seen from its call."""
+def _data_at_call(tags: Tags, inner: Tags) -> Tags:
+    """Return the data that a result inside a function was computed on, as its caller sees it."""
     if inner & SIDES in ONE_SIDE and inner & tags & SIDES:
         return tags & ~SIDES | inner & SIDES
     return tags if tags & SIDES else tags | inner
 
 
-def _narrowed(value: Value, tags: Tags) -> Value:
+def _narrow_sides(value: Value, tags: Tags) -> Value:
     if value.items:
-        items = tuple(_narrowed(item, tags) for item in value.items)
+        items = tuple(_narrow_sides(item, tags) for item in value.items)
         return replace(value, tags=union(items), items=items, each=join_all(items))
     sides, given = value.tags & SIDES, tags & SIDES
     if given and given != sides and not given & ~sides:
@@ -181,171 +172,169 @@ def _narrowed(value: Value, tags: Tags) -> Value:
     return value
 
 
-def _construct(trace: Trace, made: Class, call: Invocation) -> Value:
+def _construct(state: AnalysisState, made: Class, call: Invocation) -> Value:
     if "__init__" in made.methods:
         bind_parameters(made.methods["__init__"], call)
     if made.tags & ESTIMATOR:
-        _define(trace)
-    tags = made.tags or call.arguments & FLOWING
+        _report_model(state)
+    tags = made.tags or call.arguments & PROPAGATED
     return Value(tags | Tag.DATA if made.is_dataset else tags, instance=made)
 
 
-def _define(trace: Trace) -> None:
-    owner = trace.frame.function.owner if trace.frame.function else None
+def _report_model(state: AnalysisState) -> None:
+    owner = state.frame.function.owner if state.frame.function else None
     if owner is None or not owner.tags & Tag.NETWORK:
-        trace.report(Milestone.DEFINED_MODEL)
-        trace.built()
+        state.report(Milestone.DEFINED_MODEL)
+        state.note_construction()
 
 
-def _model(trace: Trace, _: Invocation) -> Value:
-    _define(trace)
+def _model(state: AnalysisState, _: Invocation) -> Value:
+    _report_model(state)
     return Value(Tag.MODEL)
 
 
-def _learner(trace: Trace, call: Invocation) -> Value:
-    """Return a model that also trains and measures itself on the data it was made with."""
-    return _model(trace, call).tagged(Tag.TRAINER)
+def _learner(state: AnalysisState, call: Invocation) -> Value:
+    """Return a model that also trains and evaluates on the data it was created with."""
+    return _model(state, call).tagged(Tag.TRAINER)
 
 
-def _meta_model(trace: Trace, call: Invocation) -> Value:
+def _meta_model(state: AnalysisState, call: Invocation) -> Value:
     if call.arguments & (ESTIMATOR | Tag.UNKNOWN):
-        return _model(trace, call)
+        return _model(state, call)
     return NOTHING
 
 
-def _pipeline(trace: Trace, call: Invocation) -> Value:
+def _pipeline(state: AnalysisState, call: Invocation) -> Value:
     if call.arguments & ESTIMATOR:
-        return _model(trace, call)
+        return _model(state, call)
     return Value(Tag.TRANSFORMER)
 
 
-def _network(trace: Trace, _: Invocation) -> Value:
-    _define(trace)
+def _network(state: AnalysisState, _: Invocation) -> Value:
+    _report_model(state)
     return Value(ESTIMATOR)
 
 
-def _saved_network(trace: Trace, call: Invocation) -> Value:
-    """Return a network from a file: its own again, in a program that trains one."""
-    trains = Milestone.TRAINED_MODEL in trace.seen
-    return Value(ESTIMATOR) if trains else _network(trace, call)
+def _saved_network(state: AnalysisState, call: Invocation) -> Value:
+    """Return a network read from a file; in a program that trains one, it is that one."""
+    trains = Milestone.TRAINED_MODEL in state.previous_milestones
+    return Value(ESTIMATOR) if trains else _network(state, call)
 
 
-def _layer(trace: Trace, call: Invocation) -> Value:
-    """Return a layer, which is a model when it is given the name of one."""
-    statement = trace.statement
+def _layer(state: AnalysisState, call: Invocation) -> Value:
+    """Return a layer; it is a model if the program names it like one."""
+    statement = state.statement
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
     if isinstance(target, ast.Name) and names_a_model(target.id):
-        return _network(trace, call)
+        return _network(state, call)
     return NOTHING
 
 
-def _cross_score(trace: Trace, call: Invocation) -> Value:
-    if not call.arguments & (ESTIMATOR | Tag.UNKNOWN):
+def _cross_validate(state: AnalysisState, call: Invocation) -> bool:
+    """Report that a package trains a model on each fold, if it is given a model."""
+    given = bool(call.arguments & (ESTIMATOR | Tag.UNKNOWN))
+    if given:
+        state.report(Milestone.TRAINED_MODEL)
+    return given
+
+
+def _cross_score(state: AnalysisState, call: Invocation) -> Value:
+    if not _cross_validate(state, call):
         return NOTHING
-    trace.report(Milestone.TRAINED_MODEL)
-    trace.report(Milestone.TESTING_LOSS)
+    state.report(Milestone.TESTING_LOSS)
     return Value(Tag.DATA | Tag.HELDOUT | Tag.METRIC)
 
 
-def _cross_predict(trace: Trace, call: Invocation) -> Value:
-    if not call.arguments & (ESTIMATOR | Tag.UNKNOWN):
-        return NOTHING
-    trace.report(Milestone.TRAINED_MODEL)
-    return Value(Tag.DATA | Tag.HELDOUT | Tag.PREDICTION)
+def _cross_predict(state: AnalysisState, call: Invocation) -> Value:
+    found = _cross_validate(state, call)
+    return Value(Tag.DATA | Tag.HELDOUT | Tag.PREDICTION) if found else NOTHING
 
 
-def _cross_train(trace: Trace, call: Invocation) -> Value:
-    """Train on folds and give the losses of each by name."""
+def _cross_train(state: AnalysisState, call: Invocation) -> Value:
+    """Train on folds and return the losses of each by name."""
     if call.function.path.startswith("sklearn."):
-        return Value(_cross_score(trace, call).tags | Tag.HISTORY)
-    _define(trace)
-    trace.report(Milestone.TRAINED_MODEL)
+        return Value(_cross_score(state, call).tags | Tag.HISTORY)
+    _report_model(state)
+    state.report(Milestone.TRAINED_MODEL)
     return Value(Tag.HISTORY | Tag.HELDOUT)
 
 
-def _train(trace: Trace, call: Invocation) -> Value:
-    _define(trace)
-    trace.report(Milestone.TRAINED_MODEL)
-    watch(trace, call)
+def _train(state: AnalysisState, call: Invocation) -> Value:
+    _report_model(state)
+    state.report(Milestone.TRAINED_MODEL)
+    note_evaluation_sets(state, call)
     return Value(Tag.MODEL)
 
 
-def _solve(trace: Trace, call: Invocation) -> Value:
+def _solve(state: AnalysisState, call: Invocation) -> Value:
     if not call.arguments & Tag.DATA:
         return NOTHING
-    _define(trace)
-    trace.report(Milestone.TRAINED_MODEL)
+    _report_model(state)
+    state.report(Milestone.TRAINED_MODEL)
     return Value(Tag.WEIGHTS)
 
 
-def _product(trace: Trace, call: Invocation) -> Value:
+def _product(state: AnalysisState, call: Invocation) -> Value:
     rest = call.positional[1:2]
-    return multiply(trace, call.first, rest[0] if rest else NOTHING)
+    return multiply(state, call.first, rest[0] if rest else NOTHING)
 
 
-def _metric(trace: Trace, call: Invocation) -> Value:
-    tags = call.arguments & FLOWING
+def _metric(state: AnalysisState, call: Invocation) -> Value:
+    tags = call.arguments & PROPAGATED
     if not tags & (Tag.PREDICTION | Tag.UNKNOWN):
         return Value(tags)
-    trace.judge(Tag.METRIC, *call.data)
+    state.record_result(Tag.METRIC, *call.data)
     return Value(tags & ~Tag.PREDICTION | Tag.METRIC)
 
 
-def _loss(trace: Trace, call: Invocation) -> Value:
-    tags = call.arguments & FLOWING
+def _loss(state: AnalysisState, call: Invocation) -> Value:
+    tags = call.arguments & PROPAGATED
     if not tags & (Tag.PREDICTION | Tag.UNKNOWN):
         return NOTHING
-    if trace.frame.function is not None and not (Tag.TRAIN | Tag.HELDOUT) & ~tags:
-        trace.judge(Tag.LOSS, *call.data)
+    if state.frame.function is not None and not (Tag.TRAIN | Tag.HELDOUT) & ~tags:
+        state.record_result(Tag.LOSS, *call.data)
         return Value(tags & ~Tag.PREDICTION | Tag.LOSS)
-    if tags & Tag.TRAIN and not (tags & Tag.HELDOUT and trace.frame.no_grad):
-        held_out = False  # of both in turn, training data comes first
+    if tags & Tag.TRAIN and not (tags & Tag.HELDOUT and state.frame.no_grad):
+        held_out = False  # a function for both sides: training data comes first
     else:
-        held_out = bool(tags & (Tag.HELDOUT | Tag.TEST)) or trace.frame.no_grad
-    trace.report(Milestone.TESTING_LOSS if held_out else Milestone.TRAINING_LOSS)
+        held_out = bool(tags & (Tag.HELDOUT | Tag.TEST)) or state.frame.no_grad
+    state.report(Milestone.TESTING_LOSS if held_out else Milestone.TRAINING_LOSS)
     return Value(tags & ~Tag.PREDICTION | Tag.LOSS)
 
 
-def _run_network(trace: Trace, call: Invocation) -> Value:
+def _run_network(state: AnalysisState, call: Invocation) -> Value:
     network = call.function.instance
     if network is not None and "forward" in network.methods:
         bind_parameters(network.methods["forward"], call)
-    tags = call.arguments & FLOWING
-    if trace.frame.no_grad or tags & Tag.TEST:
-        trace.judge(Tag.PREDICTION, tags)
+    tags = call.arguments & PROPAGATED
+    if state.frame.no_grad or tags & Tag.TEST:
+        state.record_result(Tag.PREDICTION, tags)
     return Value(tags | Tag.PREDICTION)
 
 
-def _copy(_: Trace, call: Invocation) -> Value:
-    return call.first
-
-
-def _reduce(_: Trace, call: Invocation) -> Value:
-    tags = call.arguments & FLOWING
+def _reduce(_: AnalysisState, call: Invocation) -> Value:
+    tags = call.arguments & PROPAGATED
     if tags & Tag.RESIDUAL:
         return reduced(tags)
-    return Value(tags if tags & _JUDGED else tags & ~SIDES)
+    return Value(tags if tags & _RESULTS else tags & ~SIDES)
 
 
-def _enumerate(_: Trace, call: Invocation) -> Value:
-    return iterable(sequence([NOTHING, call.first.element()]))
+def _tagging(tags: Tags) -> Rule:
+    return lambda _, call: Value(tags | (call.arguments & ORIGINS))
 
 
-def _zip(_: Trace, call: Invocation) -> Value:
-    return iterable(sequence([value.element() for value in call.positional]))
+def _constant(tags: Tags) -> Rule:
+    value = Value(tags)
+    return lambda _trace, _call: value
 
 
-def _tagging(tags: Tags) -> Callable[[Trace, Invocation], Value]:
-    return lambda _, call: Value(tags | (call.arguments & PLACES))
-
-
-_ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
-    Role.LOAD: load,
-    Role.PARSE: parse,
-    Role.READER: read_lazily,
-    Role.EXHAUST: exhaust,
-    Role.OPEN: open_file,
-    Role.ARCHIVE: open_archive,
+_ROLES: dict[Role, Rule] = {
+    Role.LOAD: data_sources.load,
+    Role.PARSE: data_sources.parse,
+    Role.READER: data_sources.read_lazily,
+    Role.CONSUME: data_sources.consume_iterable,
+    Role.OPEN: data_sources.opener(Tag.FILE),
+    Role.ARCHIVE: data_sources.opener(Tag.ARCHIVE),
     Role.FILE_PATH: _tagging(Tag.FILE_PATH),
     Role.MODEL: _model,
     Role.META_MODEL: _meta_model,
@@ -353,36 +342,35 @@ _ROLES: dict[Role, Callable[[Trace, Invocation], Value]] = {
     Role.NETWORK: _network,
     Role.SAVED_NETWORK: _saved_network,
     Role.LAYER: _layer,
-    Role.TRANSFORMER: lambda _trace, _call: Value(Tag.TRANSFORMER),
-    Role.SPLITTER: lambda _trace, _call: Value(Tag.SPLITTER),
-    Role.SPLIT: split,
+    Role.TRANSFORMER: _constant(Tag.TRANSFORMER),
+    Role.SPLITTER: _constant(Tag.SPLITTER),
+    Role.SPLIT: data_sources.split,
     Role.CROSS_SCORE: _cross_score,
     Role.CROSS_PREDICT: _cross_predict,
     Role.CROSS_TRAIN: _cross_train,
-    Role.DATASET: lambda _trace, call: Value(call.arguments & FLOWING | Tag.DATA),
-    Role.RANDOM_SPLIT: split_at_random,
-    Role.SUBSET: subset,
-    Role.SHUFFLED_ROWS: shuffled_rows,
-    Role.PUT_AWAY: put_away,
-    Role.TAKE_BACK: take_back,
-    Role.STUDY: lambda _trace, _call: Value(Tag.STUDY),
+    Role.DATASET: lambda _trace, call: Value(call.arguments & PROPAGATED | Tag.DATA),
+    Role.RANDOM_SPLIT: data_sources.split_at_random,
+    Role.SUBSET: data_sources.subset,
+    Role.SHUFFLED_ROWS: _constant(Tag.DATA | Tag.TRAIN),
+    Role.SAVE: data_sources.save,
+    Role.LOAD_SAVED: data_sources.load_saved,
+    Role.STUDY: _constant(Tag.STUDY),
     Role.RECORD: record,
     Role.SOLVE: _solve,
     Role.PRODUCT: _product,
     Role.TRAIN: _train,
-    Role.TRAINER: lambda _trace, _call: Value(Tag.TRAINER),
+    Role.TRAINER: _constant(Tag.TRAINER),
     Role.LEARNER: _learner,
     Role.TABLE: _table,
     Role.METRIC: _metric,
-    Role.LOSS_FUNCTION: lambda _trace, _call: Value(Tag.LOSS_FUNCTION),
+    Role.LOSS_FUNCTION: _constant(Tag.LOSS_FUNCTION),
     Role.LOSS: _loss,
-    Role.OPTIMIZER: lambda _trace, _call: Value(Tag.OPTIMIZER),
-    Role.NO_GRAD: lambda _trace, _call: NOTHING,
-    Role.COPY: _copy,
+    Role.NO_GRAD: _constant(NO_TAGS),
+    Role.COPY: lambda _trace, call: call.first,
     Role.REDUCE: _reduce,
-    Role.LENGTH: lambda _trace, _call: Value(NO_TAGS),
-    Role.ENUMERATE: _enumerate,
+    Role.LENGTH: _constant(NO_TAGS),
+    Role.ENUMERATE: lambda _, call: iterable(sequence([NOTHING, call.first.element()])),
     Role.NEXT: lambda _trace, call: call.first.element(),
-    Role.ZIP: _zip,
-    Role.SAME: _copy,
+    Role.ZIP: lambda _, call: iterable(sequence([v.element() for v in call.positional])),
+    Role.SAME: lambda _trace, call: call.first,
 }

@@ -1,7 +1,7 @@
 """The value of an expression, one rule per kind of syntax node.
 
-Whatever may not be evaluated when its statement is (the right side of `and`, one arm of a
-conditional, a generator nobody consumes) reports nothing.
+An expression that may not run when its statement does (the right side of `and`, one arm of a
+conditional, a generator that nothing consumes) reports nothing.
 """
 
 from __future__ import annotations
@@ -9,17 +9,21 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from reward_server.instrument.static import vocabulary
+from reward_server.instrument.static import library_names as names
 from reward_server.instrument.static.calls import apply
-from reward_server.instrument.static.invocation import Invocation
-from reward_server.instrument.static.manual_weights import multiply
-from reward_server.instrument.static.scopes import Class, side_of, side_of_path, side_of_rows
-from reward_server.instrument.static.training_history import look_up_loss
+from reward_server.instrument.static.scopes import (
+    Class,
+    Invocation,
+    side_of,
+    side_of_path,
+    side_of_rows,
+)
+from reward_server.instrument.static.training import look_up_loss, multiply
 from reward_server.instrument.static.values import (
     ESTIMATOR,
-    FLOWING,
     NO_TAGS,
     NOTHING,
+    PROPAGATED,
     SIDES,
     Tag,
     Tags,
@@ -35,186 +39,190 @@ from reward_server.model import Milestone
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reward_server.instrument.static.trace import Trace
+    from reward_server.instrument.static.state import AnalysisState
 
     Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 _AMBIGUOUS = Tag.TRAIN | Tag.TEST
-_PLACED = Tag.DATA | Tag.UNKNOWN
+_DATA_LIKE = Tag.DATA | Tag.UNKNOWN
 _LOOKED_UP = Tag.DATA | Tag.PREDICTION | SIDES
 
 
-def evaluate(trace: Trace, node: ast.expr) -> Value:
+def evaluate(state: AnalysisState, node: ast.expr) -> Value:
     """Return the value of an expression, reporting every step taken in it."""
     rule = _RULES.get(type(node))
     if rule is not None:
-        return rule(trace, node)
+        return rule(state, node)
     children = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
-    return Value(union([evaluate(trace, child) for child in children]) & FLOWING)
+    return Value(union([evaluate(state, child) for child in children]) & PROPAGATED)
 
 
-def bind(trace: Trace, target: ast.expr, value: Value) -> None:
-    """Let the targets of an assignment stand for the parts of a value."""
+def bind(state: AnalysisState, target: ast.expr, value: Value) -> None:
+    """Bind the targets of an assignment to the parts of a value."""
     if isinstance(target, ast.Name):
-        trace.frame.scope.bind(target.id, value)
+        state.frame.scope.bind(target.id, value)
     elif isinstance(target, ast.Tuple | ast.List):
-        starred = any(isinstance(part, ast.Starred) for part in target.elts)
+        star_imports = any(isinstance(part, ast.Starred) for part in target.elts)
         for index, part in enumerate(target.elts):
-            bind(trace, part, value.element() if starred else value.part(index, len(target.elts)))
+            bind(
+                state,
+                part,
+                value.element() if star_imports else value.part(index, len(target.elts)),
+            )
     elif isinstance(target, ast.Starred):
-        bind(trace, target.value, value)
+        bind(state, target.value, value)
     elif isinstance(target, ast.Attribute):
-        _set_attribute(trace, target, value)
+        _set_attribute(state, target, value)
     elif isinstance(target, ast.Subscript):
-        grow(trace, target, value)
+        add_to_container(state, target, value)
 
 
-def _set_attribute(trace: Trace, target: ast.Attribute, value: Value) -> None:
-    owner = evaluate(trace, target.value)
+def _set_attribute(state: AnalysisState, target: ast.Attribute, value: Value) -> None:
+    owner = evaluate(state, target.value)
     if owner.path:
-        trace.replaced |= {owner.path, f"{owner.path}.{target.attr}"}
-    elif owner.instance is not None and target.attr not in vocabulary.ESTIMATOR_METHODS:
+        state.replaced |= {owner.path, f"{owner.path}.{target.attr}"}
+    elif owner.instance is not None and target.attr not in names.ESTIMATOR_METHODS:
         owner.instance.set_attribute(target.attr, value)
-    elif owner.tags & ~FLOWING and target.attr in vocabulary.FORGEABLE:
-        bind(trace, target.value, NOTHING)
+    elif owner.tags & ~PROPAGATED and target.attr in names.REPLACEABLE_MEMBERS:
+        bind(state, target.value, NOTHING)
 
 
-def grow(trace: Trace, container: ast.expr, value: Value) -> None:
-    """Let a container hold a value beside what it holds already."""
+def add_to_container(state: AnalysisState, container: ast.expr, value: Value) -> None:
+    """Add a value to what a container holds."""
     if isinstance(container, ast.Subscript):
-        index = evaluate(trace, container.slice)
-        grow(trace, container.value, value.tagged(_counted(value, index)))
+        index = evaluate(state, container.slice)
+        add_to_container(state, container.value, value.tagged(_tags_from_index(value, index)))
         return
     if not isinstance(container, ast.Name | ast.Attribute):
         return
-    before = evaluate(trace, container)
+    before = evaluate(state, container)
     if before.path or before.callee:
         return
     tags = value.tags & ~SIDES if before.has(SIDES) else value.tags
     if value.has(ESTIMATOR) or before.each is not None:
         before = join(before, iterable(value))
-    bind(trace, container, before.tagged(tags))
+    bind(state, container, before.tagged(tags))
 
 
-def _counted(value: Value, index: Value) -> Tags:
-    """Return what a place in a table tells of the data, when what is put there tells nothing."""
+def _tags_from_index(value: Value, index: Value) -> Tags:
+    """Return the data tags of an index, if the value stored there has no tags of its own."""
     return NO_TAGS if value.tags else index.tags & (Tag.DATA | SIDES)
 
 
-def consume(trace: Trace, node: ast.expr) -> Value:
-    """Return what iterating over an expression gives; iterating over a file reads it."""
-    return take(trace, evaluate_eagerly(trace, node))
+def iterate_over(state: AnalysisState, node: ast.expr) -> Value:
+    """Return what iterating over an expression yields; iterating over a file reads it."""
+    return iterate(state, evaluate_eagerly(state, node))
 
 
-def take(trace: Trace, value: Value) -> Value:
-    """Return what iterating over a value gives; iterating over a file reads it."""
-    return trace.loaded(value.tags) if value.has(Tag.FILE) else value.element()
+def iterate(state: AnalysisState, value: Value) -> Value:
+    """Return what iterating over a value yields; iterating over a file reads it."""
+    return state.report_load(value.tags) if value.has(Tag.FILE) else value.element()
 
 
-def evaluate_eagerly(trace: Trace, node: ast.expr) -> Value:
+def evaluate_eagerly(state: AnalysisState, node: ast.expr) -> Value:
     """Return the value of an expression whose generator, if it is one, will be consumed."""
     if isinstance(node, ast.GeneratorExp):
-        return _comprehension(trace, node, [node.elt])
+        return _comprehension(state, node, [node.elt])
     if isinstance(node, ast.Starred):
-        return evaluate_eagerly(trace, node.value).element()
-    return evaluate(trace, node)
+        return evaluate_eagerly(state, node.value).element()
+    return evaluate(state, node)
 
 
-def _name(trace: Trace, node: ast.Name) -> Value:
+def _name(state: AnalysisState, node: ast.Name) -> Value:
     if node.id == "__file__":
-        return Value(Tag.ELSEWHERE)
-    return trace.frame.scope.look_up(node.id)
+        return Value(Tag.NOT_TASK_DATA)
+    return state.frame.scope.look_up(node.id)
 
 
-def _constant(_: Trace, node: ast.Constant) -> Value:
+def _constant(_: AnalysisState, node: ast.Constant) -> Value:
     return Value(side_of_path(node.value)) if isinstance(node.value, str) else NOTHING
 
 
-def _attribute(trace: Trace, node: ast.Attribute) -> Value:
-    return _attribute_of(trace, evaluate(trace, node.value), node.attr)
+def _attribute(state: AnalysisState, node: ast.Attribute) -> Value:
+    return _attribute_of(state, evaluate(state, node.value), node.attr)
 
 
-def _attribute_of(trace: Trace, base: Value, name: str) -> Value:
+def _attribute_of(state: AnalysisState, base: Value, name: str) -> Value:
     if base.path:
         return Value(path=f"{base.path}.{name}"[:200])
     owner = base.callee if isinstance(base.callee, Class) else base.instance
     if owner is not None and (found := owner.member(name)) is not None:
         return found
-    if milestone := _recorded(trace, base, name):
-        trace.report(milestone)
+    if milestone := _loss_attribute(state, base, name):
+        state.report(milestone)
         return Value(Tag.LOSS if base.has(Tag.PREDICTION) else Tag.METRIC)
-    if base.has(ESTIMATOR) and name in vocabulary.RECORD_ATTRIBUTES:
+    if base.has(ESTIMATOR) and name in names.RECORD_ATTRIBUTES:
         return Value(Tag.HISTORY)
-    if base.has(Tag.MODEL) and name in vocabulary.MODEL_ATTRIBUTES:
+    if base.has(Tag.MODEL) and name in names.MODEL_ATTRIBUTES:
         return base
-    kept = Tag.HISTORY if name == "history" else FLOWING | Tag.FILE_PATH
-    return NOTHING if name in vocabulary.PLAIN_ATTRIBUTES else Value(base.tags & kept)
+    kept = Tag.HISTORY if name == "history" else PROPAGATED | Tag.FILE_PATH
+    return NOTHING if name in names.PLAIN_ATTRIBUTES else Value(base.tags & kept)
 
 
-def _recorded(trace: Trace, base: Value, name: str) -> Milestone | None:
+def _loss_attribute(state: AnalysisState, base: Value, name: str) -> Milestone | None:
     """Return which loss an attribute holds, if it holds one."""
-    if base.has(Tag.MODEL) and name in vocabulary.HELDOUT_ATTRIBUTES:
+    if base.has(Tag.MODEL) and name in names.HELDOUT_ATTRIBUTES:
         return Milestone.TESTING_LOSS
-    if base.has(Tag.STUDY) and trace.studied and name in vocabulary.STUDY_ATTRIBUTES:
+    if base.has(Tag.STUDY) and state.study_is_scored and name in names.STUDY_ATTRIBUTES:
         return Milestone.TESTING_LOSS
-    if base.has(Tag.MODEL | Tag.TRAINER) and name in vocabulary.TRAINING_ATTRIBUTES:
+    if base.has(Tag.MODEL | Tag.TRAINER) and name in names.TRAINING_ATTRIBUTES:
         return Milestone.TRAINING_LOSS
     if base.has(Tag.PREDICTION) and not base.has(Tag.LOSS) and name == "loss":
-        held_out = base.has(Tag.HELDOUT | Tag.TEST) or trace.frame.no_grad
+        held_out = base.has(Tag.HELDOUT | Tag.TEST) or state.frame.no_grad
         return Milestone.TESTING_LOSS if held_out else Milestone.TRAINING_LOSS
     return None
 
 
-def _call(trace: Trace, node: ast.Call) -> Value:
+def _call(state: AnalysisState, node: ast.Call) -> Value:
     receiver, method = NOTHING, ""
     if isinstance(node.func, ast.Attribute):
-        method, receiver = node.func.attr, evaluate(trace, node.func.value)
-        function = _attribute_of(trace, receiver, method)
+        method, receiver = node.func.attr, evaluate(state, node.func.value)
+        function = _attribute_of(state, receiver, method)
     else:
-        function = evaluate(trace, node.func)
-    positional = tuple(evaluate_eagerly(trace, argument) for argument in node.args)
+        function = evaluate(state, node.func)
+    positional = tuple(evaluate_eagerly(state, argument) for argument in node.args)
     keywords = {
-        keyword.arg or "**": evaluate_eagerly(trace, keyword.value) for keyword in node.keywords
+        keyword.arg or "**": evaluate_eagerly(state, keyword.value) for keyword in node.keywords
     }
-    if method in vocabulary.GROW_METHODS and positional and isinstance(node.func, ast.Attribute):
-        grow(trace, node.func.value, join_all(positional))
-    return apply(trace, Invocation(node, function, receiver, method, positional, keywords))
+    if method in names.GROW_METHODS and positional and isinstance(node.func, ast.Attribute):
+        add_to_container(state, node.func.value, join_all(positional))
+    return apply(state, Invocation(node, function, receiver, method, positional, keywords))
 
 
-def _subscript(trace: Trace, node: ast.Subscript) -> Value:
-    base = evaluate(trace, node.value)
+def _subscript(state: AnalysisState, node: ast.Subscript) -> Value:
+    base = evaluate(state, node.value)
     key = node.slice.value if isinstance(node.slice, ast.Constant) else None
     if base.has(Tag.HISTORY) and not base.has(ESTIMATOR) and (keys := _keys(node.slice)):
-        return join_all(look_up_loss(trace, base.tags, key) for key in keys)
-    index = evaluate(trace, node.slice)
+        return join_all(look_up_loss(state, base.tags, key) for key in keys)
+    index = evaluate(state, node.slice)
     if base.path:
-        return Value(index.tags & FLOWING)
+        return Value(index.tags & PROPAGATED)
     if isinstance(key, int) and -len(base.items) <= key < len(base.items):
         return base.items[key]
     if base.each is not None:
         looked_up = index.tags & _LOOKED_UP if index.has(Tag.DATA) else NO_TAGS
         return base.each if base.each.has(ESTIMATOR) else base.each.tagged(looked_up)
     tags = base.tags
-    if not (isinstance(node.slice, ast.Slice) and trace.is_given(_AMBIGUOUS)):
-        tags = _selected(base.tags, index.tags, node.slice, key)
+    if not (isinstance(node.slice, ast.Slice) and state.called_with(_AMBIGUOUS)):
+        tags = _select_side(base.tags, index.tags, node.slice, key)
     tags |= index.tags & Tag.PREDICTION
     labelled = base.has(Tag.LINEAR) and index.has(Tag.DATA) and not index.has(Tag.PREDICTION)
     return Value(tags | Tag.RESIDUAL if labelled else tags)
 
 
 def _keys(node: ast.expr) -> list[str]:
-    """Return the names by which something is looked up, if they are written out."""
+    """Return the keys of a lookup that are string literals."""
     parts = node.elts if isinstance(node, ast.List) else [node]
     constants = [part.value for part in parts if isinstance(part, ast.Constant)]
     return [value for value in constants if isinstance(value, str)]
 
 
-def _selected(base: Tags, index: Tags, node: ast.expr, key: object) -> Tags:
+def _select_side(base: Tags, index: Tags, node: ast.expr, key: object) -> Tags:
     rows = node.elts[0] if isinstance(node, ast.Tuple) and node.elts else node
     if isinstance(rows, ast.Slice):
         if not _AMBIGUOUS & ~base and bool(rows.lower) != bool(rows.upper):
             return base & ~SIDES | (Tag.TEST if rows.lower else Tag.TRAIN)
-        if base & SIDES == Tag.TRAIN and _is_the_rest(rows):
+        if base & SIDES == Tag.TRAIN and _takes_remainder(rows):
             return base & ~SIDES | Tag.HELDOUT
         return base
     named = rows.id if isinstance(rows, ast.Name) else ""
@@ -223,83 +231,75 @@ def _selected(base: Tags, index: Tags, node: ast.expr, key: object) -> Tags:
         return base & ~SIDES | (Tag.HELDOUT if hint and hint != Tag.TRAIN else Tag.TRAIN)
     hint = side_of(key) if isinstance(key, str) else index & SIDES
     if {hint, base & SIDES} == {Tag.TRAIN, Tag.TEST}:
-        return base  # columns that both have: no row of one is a row of the other
-    chosen = bool(hint) and (not hint & ~base if isinstance(key, str) else bool(index & _PLACED))
+        return base  # an index of shared columns says nothing about rows
+    chosen = bool(hint) and (not hint & ~base if isinstance(key, str) else bool(index & _DATA_LIKE))
     return base & ~SIDES | hint if chosen else base
 
 
-def _is_the_rest(rows: ast.Slice) -> bool:
-    """Tell whether a slice takes what an earlier one has left, as in `train[n:]`."""
+def _takes_remainder(rows: ast.Slice) -> bool:
+    """Tell whether a slice takes what an earlier one left, as in `train[n:]`."""
     first = isinstance(rows.lower, ast.Constant) and rows.lower.value in (0, 1, None)
     return rows.lower is not None and rows.upper is None and rows.step is None and not first
 
 
-def _display(trace: Trace, node: ast.Tuple | ast.List | ast.Set) -> Value:
-    return sequence([evaluate_eagerly(trace, part) for part in node.elts])
+def _sequence(state: AnalysisState, node: ast.Tuple | ast.List | ast.Set) -> Value:
+    return sequence([evaluate_eagerly(state, part) for part in node.elts])
 
 
-def _dict(trace: Trace, node: ast.Dict) -> Value:
+def _dict(state: AnalysisState, node: ast.Dict) -> Value:
     for key in node.keys:
         if key is not None:
-            evaluate(trace, key)
-    values = sequence([evaluate(trace, value) for value in node.values])
+            evaluate(state, key)
+    values = sequence([evaluate(state, value) for value in node.values])
     return Value(values.tags, each=values.each, depth=values.depth)
 
 
-def _comprehension(trace: Trace, node: Comprehension, elements: list[ast.expr]) -> Value:
+def _comprehension(state: AnalysisState, node: Comprehension, elements: list[ast.expr]) -> Value:
     first = node.generators[0].iter
     never = isinstance(first, ast.List | ast.Tuple) and not first.elts
-    with trace.muting(when=never):
+    with state.muting(when=never):
         for generator in node.generators:
-            bind(trace, generator.target, consume(trace, generator.iter))
-            chosen = union([evaluate(trace, condition) for condition in generator.ifs])
-        found = [evaluate(trace, element) for element in elements][-1]
+            bind(state, generator.target, iterate_over(state, generator.iter))
+            chosen = union([evaluate(state, condition) for condition in generator.ifs])
+        found = [evaluate(state, element) for element in elements][-1]
         return iterable(found.tagged(chosen & Tag.PREDICTION))
 
 
-def _listed(trace: Trace, node: ast.ListComp | ast.SetComp) -> Value:
-    return _comprehension(trace, node, [node.elt])
+def _generated(state: AnalysisState, node: ast.GeneratorExp) -> Value:
+    with state.muting():
+        return _comprehension(state, node, [node.elt])
 
 
-def _mapped(trace: Trace, node: ast.DictComp) -> Value:
-    return _comprehension(trace, node, [node.key, node.value])
-
-
-def _generated(trace: Trace, node: ast.GeneratorExp) -> Value:
-    with trace.muting():
-        return _comprehension(trace, node, [node.elt])
-
-
-def _either(trace: Trace, node: ast.BoolOp) -> Value:
-    values = [evaluate(trace, node.values[0])]
-    with trace.muting():
-        values += [evaluate(trace, value) for value in node.values[1:]]
+def _bool_op(state: AnalysisState, node: ast.BoolOp) -> Value:
+    values = [evaluate(state, node.values[0])]
+    with state.muting():
+        values += [evaluate(state, value) for value in node.values[1:]]
     return join_all(values)
 
 
-def _conditional(trace: Trace, node: ast.IfExp) -> Value:
-    chosen = evaluate(trace, node.test).tags & Tag.PREDICTION
-    with trace.collecting() as first:
-        value = evaluate(trace, node.body)
-    with trace.collecting() as second:
-        other = evaluate(trace, node.orelse)
+def _conditional(state: AnalysisState, node: ast.IfExp) -> Value:
+    chosen = evaluate(state, node.test).tags & Tag.PREDICTION
+    with state.collecting() as first:
+        value = evaluate(state, node.body)
+    with state.collecting() as second:
+        other = evaluate(state, node.orelse)
     for milestone in first & second:
-        trace.report(milestone)
+        state.report(milestone)
     return join(value, other).tagged(chosen)
 
 
-def _binary(trace: Trace, node: ast.BinOp) -> Value:
-    left, right = evaluate(trace, node.left), evaluate(trace, node.right)
+def _binary(state: AnalysisState, node: ast.BinOp) -> Value:
+    left, right = evaluate(state, node.left), evaluate(state, node.right)
     if isinstance(node.op, ast.MatMult):
-        return multiply(trace, left, right)
-    tags = (left.tags | right.tags) & (FLOWING | Tag.FILE_PATH)
+        return multiply(state, left, right)
+    tags = (left.tags | right.tags) & (PROPAGATED | Tag.FILE_PATH)
     return Value(tags | _residual(left, right))
 
 
-def _comparison(trace: Trace, node: ast.Compare) -> Value:
-    left = evaluate(trace, node.left)
-    rights = [evaluate(trace, right) for right in node.comparators]
-    return Value((left.tags | union(rights)) & FLOWING | _residual(left, rights[0]))
+def _comparison(state: AnalysisState, node: ast.Compare) -> Value:
+    left = evaluate(state, node.left)
+    rights = [evaluate(state, right) for right in node.comparators]
+    return Value((left.tags | union(rights)) & PROPAGATED | _residual(left, rights[0]))
 
 
 def _residual(left: Value, right: Value) -> Tags:
@@ -307,44 +307,36 @@ def _residual(left: Value, right: Value) -> Tags:
         return NO_TAGS
     compared = left.has(Tag.PREDICTION) != right.has(Tag.PREDICTION)
     unknown = left.has(Tag.UNKNOWN) and right.has(Tag.UNKNOWN)
-    if unknown or (compared and left.has(_PLACED) and right.has(_PLACED)):
+    if unknown or (compared and left.has(_DATA_LIKE) and right.has(_DATA_LIKE)):
         return Tag.RESIDUAL
     return NO_TAGS
 
 
-def _lambda(trace: Trace, node: ast.Lambda) -> Value:
-    return Value(callee=trace.function_of(node))
-
-
-def _named(trace: Trace, node: ast.NamedExpr) -> Value:
-    value = evaluate(trace, node.value)
-    bind(trace, node.target, value)
+def _named(state: AnalysisState, node: ast.NamedExpr) -> Value:
+    value = evaluate(state, node.value)
+    bind(state, node.target, value)
     return value
 
 
-def _awaited(trace: Trace, node: ast.Await) -> Value:
-    return evaluate(trace, node.value)
-
-
-_RULES: dict[type[ast.expr], Callable[[Trace, Any], Value]] = {
+_RULES: dict[type[ast.expr], Callable[[AnalysisState, Any], Value]] = {
     ast.Name: _name,
     ast.Constant: _constant,
     ast.Attribute: _attribute,
     ast.Call: _call,
     ast.Subscript: _subscript,
-    ast.Tuple: _display,
-    ast.List: _display,
-    ast.Set: _display,
+    ast.Tuple: _sequence,
+    ast.List: _sequence,
+    ast.Set: _sequence,
     ast.Dict: _dict,
-    ast.ListComp: _listed,
-    ast.SetComp: _listed,
-    ast.DictComp: _mapped,
+    ast.ListComp: lambda state, node: _comprehension(state, node, [node.elt]),
+    ast.SetComp: lambda state, node: _comprehension(state, node, [node.elt]),
+    ast.DictComp: lambda state, node: _comprehension(state, node, [node.key, node.value]),
     ast.GeneratorExp: _generated,
-    ast.BoolOp: _either,
+    ast.BoolOp: _bool_op,
     ast.IfExp: _conditional,
     ast.BinOp: _binary,
     ast.Compare: _comparison,
-    ast.Lambda: _lambda,
+    ast.Lambda: lambda state, node: Value(callee=state.function_of(node)),
     ast.NamedExpr: _named,
-    ast.Await: _awaited,
+    ast.Await: lambda state, node: evaluate(state, node.value),
 }

@@ -1,26 +1,30 @@
-"""Where names come from: scopes, imports, definitions, and what a name itself suggests."""
+"""Where names come from: scopes, imports, definitions, calls, and what a name itself suggests."""
 
 from __future__ import annotations
 
+import ast
 import builtins
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from reward_server.instrument.static.library_roles import role_of
+from reward_server.instrument.static.imports import imported_names
+from reward_server.instrument.static.library_names import role_of
 from reward_server.instrument.static.values import (
-    GUESSABLE,
     NO_TAGS,
     NOTHING,
+    PROPAGATED,
+    SIDE_HINTABLE,
     SIDES,
     Tag,
     Tags,
     Value,
     join,
+    union,
 )
+from reward_server.instrument.syntax_tree import names_in
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Iterable, Mapping
 
     from reward_server.model import Milestone
@@ -41,39 +45,16 @@ _MODEL_WORDS = frozenset({"model", "net", "network", "clf", "classifier", "regre
 _ROW_WORDS = frozenset(
     {"idx", "index", "indices", "ix", "ind", "inds", "ids", "mask", "msk", "rows", "i", "fold"}
 )
-_METRIC_WORDS = frozenset(
-    [
-        "loss",
-        "logloss",
-        "rmse",
-        "rmsle",
-        "mse",
-        "mae",
-        "msle",
-        "auc",
-        "error",
-        "err",
-        "score",
-        "acc",
-        "accuracy",
-        "f1",
-        "kappa",
-        "qwk",
-        "r2",
-        "jaccard",
-        "dice",
-        "pearson",
-        "correlation",
-        "gini",
-        "mape",
-        "smape",
-    ]
+_METRIC_NAMES = (
+    "loss logloss rmse rmsle mse mae msle auc error err score acc accuracy f1 kappa qwk r2 jaccard "
+    "dice pearson correlation gini mape smape"
 )
+_METRIC_WORDS = frozenset(_METRIC_NAMES.split())
 
 
 @dataclass(eq=False, slots=True)
 class Function:
-    """A function of the program: what it was called with and what it gave, over all rounds."""
+    """A function of the program: its arguments and what it returned, over all passes."""
 
     node: FunctionNode
     scope: Scope
@@ -86,8 +67,8 @@ class Function:
     trains: bool = False
 
     @property
-    def flowed(self) -> tuple[Tags, ...]:
-        """Return what has come in and gone out so far."""
+    def argument_tags(self) -> tuple[Tags, ...]:
+        """Return the tags of what it returned and was called with so far."""
         return self.returned.tags, *(value.tags for value in self.parameters.values())
 
 
@@ -122,66 +103,118 @@ class Scope:
     parent: Scope | None = None
     owner: Class | None = None
     names: dict[str, Value] = field(default_factory=dict)
-    ever: dict[str, Value] = field(default_factory=dict)
-    starred: list[str] = field(default_factory=list)
-    forgotten: Mapping[str, str] = field(default_factory=dict)
+    all_bindings: dict[str, Value] = field(default_factory=dict)
+    star_imports: list[str] = field(default_factory=list)
+    missing_imports: Mapping[str, str] = field(default_factory=dict)
 
     def bind(self, name: str, value: Value) -> None:
-        """Let a name stand for a value from here on."""
+        """Bind a name to a value from here on."""
         self.names[name] = value
-        self.ever[name] = join(self.ever.get(name, NOTHING), value)
+        self.all_bindings[name] = join(self.all_bindings.get(name, NOTHING), value)
 
-    def star(self, module: str) -> None:
-        """Remember a star import; beyond a few, their names stay unknown."""
-        if module not in self.starred and len(self.starred) < _MAX_STARS:
-            self.starred.append(module)
+    def add_star_import(self, module: str) -> None:
+        """Remember a star import; beyond the first few, their names stay unknown."""
+        if module not in self.star_imports and len(self.star_imports) < _MAX_STARS:
+            self.star_imports.append(module)
 
     def look_up(self, name: str) -> Value:
         """Return what a name stands for, with the side of the data it suggests."""
-        return hinted(name, self._find(name))
+        return with_name_hint(name, self._find(name))
 
     def _find(self, name: str) -> Value:
         if name in self.names:
             return self.names[name]
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.ever and (scope is self or scope.owner is None):
-                return scope.ever[name]
-            for module in scope.starred:
+            if name in scope.all_bindings and (scope is self or scope.owner is None):
+                return scope.all_bindings[name]
+            for module in scope.star_imports:
                 if role_of(f"{module}.{name}") is not None:
                     return Value(path=f"{module}.{name}")
             scope = scope.parent
         if name in _BUILTINS:
             return Value(path=f"builtins.{name}")
-        return Value(path=usual) if (usual := self.forgotten.get(name)) else Value(Tag.UNKNOWN)
+        return (
+            Value(path=usual) if (usual := self.missing_imports.get(name)) else Value(Tag.UNKNOWN)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A call whose receiver and arguments are evaluated."""
+
+    node: ast.Call
+    function: Value
+    receiver: Value
+    method: str
+    positional: tuple[Value, ...]
+    keywords: dict[str, Value]
+
+    @property
+    def arguments(self) -> Tags:
+        """Return every tag of every argument."""
+        return union(self.positional) | union(self.keywords.values())
+
+    @property
+    def data(self) -> list[Tags]:
+        """Return what is known of the data that each argument was made from."""
+        return [value.tags & PROPAGATED for value in (*self.positional, *self.keywords.values())]
+
+    @property
+    def first(self) -> Value:
+        """Return the first argument, however it was passed."""
+        return next(iter((*self.positional, *self.keywords.values())), NOTHING)
+
+
+def bind_parameters(function: Function, call: Invocation) -> None:
+    """Record the arguments with which a function of the program is called."""
+    arguments = function.node.args
+    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+    if function.owner is not None and names[:1] in (["self"], ["cls"]):
+        names = names[1:]
+    given = dict(zip(names, call.positional, strict=False))
+    known = {*names, *(argument.arg for argument in arguments.kwonlyargs)}
+    given |= {name: value for name, value in call.keywords.items() if name in known}
+    for name, value in given.items():
+        function.parameters[name] = join(function.parameters.get(name, NOTHING), value)
+    function.called = True
+
+
+def is_program_metric(function: Function, call: Invocation) -> bool:
+    """Tell whether a function of the program compares predictions with the truth."""
+    node = function.node
+    if isinstance(node, ast.Lambda) or not names_a_metric(node.name) or len(call.positional) < 2:
+        return False
+    left, right = call.positional[:2]
+    known = Tag.DATA | Tag.UNKNOWN
+    if left.has(Tag.PREDICTION) == right.has(Tag.PREDICTION) or not (
+        left.has(known) and right.has(known)
+    ):
+        return False
+    return {argument.arg for argument in node.args.args[:2]} <= names_in(node)
 
 
 def bind_import(scope: Scope, node: ast.Import | ast.ImportFrom) -> None:
     """Bind the names an import statement makes to their qualified names."""
-    module = getattr(node, "module", None)
-    prefix = f"{module}." if module else ""
-    for alias in node.names:
-        if alias.name == "*":
-            scope.star(module or "")
-        elif alias.asname or prefix:
-            scope.bind(alias.asname or alias.name, Value(path=prefix + alias.name))
+    for name, path in imported_names(node):
+        if name == "*":
+            scope.add_star_import(path.removesuffix(".*"))
         else:
-            top = alias.name.partition(".")[0]
-            scope.bind(top, Value(path=top))
+            scope.bind(name, Value(path=path))
 
 
-def hinted(name: str, value: Value) -> Value:
+def with_name_hint(name: str, value: Value) -> Value:
     """Return data with the side its name suggests, where its origin leaves that open.
 
     A part of the training data that is called validation or test data was held out of it.
     """
-    if not value.has(GUESSABLE):
+    if not value.has(SIDE_HINTABLE):
         return value
     sides, hint = value.tags & SIDES, side_of(name)
     if sides == Tag.TRAIN and hint in (Tag.HELDOUT, Tag.TEST):
         hint = Tag.HELDOUT
     elif sides & Tag.TRAIN and hint == Tag.HELDOUT:
-        pass  # training and test data went through the same function
+        pass  # both kinds of data go through this function; the name decides
     elif sides == Tag.HELDOUT and hint == Tag.TRAIN and not value.has(Tag.PREDICTION):
         pass  # the first rows were held out, the rest is what is trained on
     elif not hint or hint == sides or (sides and hint & ~sides):
@@ -191,7 +224,7 @@ def hinted(name: str, value: Value) -> Value:
 
 @lru_cache(maxsize=4096)
 def side_of(name: str) -> Tags:
-    """Return the side of the data that a name speaks of, or none."""
+    """Return the side of the data that a name suggests, or none."""
     found = NO_TAGS
     for word in _words(name[:200]):
         for side, words in _SIDE_WORDS.items():
@@ -202,19 +235,19 @@ def side_of(name: str) -> Tags:
 
 @lru_cache(maxsize=4096)
 def side_of_rows(name: str) -> Tags:
-    """Return the side that a name of row numbers or of a mask speaks of, or none."""
+    """Return the side that a name of row numbers or of a mask suggests, or none."""
     words = set(_words(name[:200]))
     sides = set().union(*_SIDE_WORDS.values())
     return side_of(name) if words <= sides | _ROW_WORDS else NO_TAGS
 
 
 def side_of_path(text: str) -> Tags:
-    """Return the side of the data that a file name speaks of, or that it is not the task's data."""
+    """Return the side that a file name suggests, or that it is not the task's data."""
     if len(text) > 300 or not ("." in text or "/" in text) or "\n" in text:
         return NO_TAGS
     name = text.rstrip("/").rpartition("/")[2]
     if text.startswith(_SYSTEM_PATHS) or any(w.endswith("submission") for w in _words(name)):
-        return Tag.ELSEWHERE
+        return Tag.NOT_TASK_DATA
     return side_of(name)
 
 

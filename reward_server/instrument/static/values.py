@@ -1,7 +1,8 @@
-"""What the static finder knows about the value of an expression.
+"""What the static analyzer knows about the value of an expression.
 
-A value is a small frozen set of tags, and where it matters the parts it is made of. Depth and
-width are bounded, so that no program can make the finder's own work grow.
+A value is a set of tags and, where it matters, the parts it is made of. Its side is the part of
+the data it stems from: training, held-out or test data. Depth and width are bounded, so no
+program can make the analyzer's own work grow.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MAX_WIDTH = 16
 
 
 class Tag(IntEnum):
-    """One fact about a value; a set of them is the sum of its bits, which is fast."""
+    """One fact about a value; a set of tags is an integer with one bit for each, which is fast."""
 
     DATA = 1 << 0
     TRAIN = 1 << 1
@@ -40,26 +41,25 @@ class Tag(IntEnum):
     SPLITTER = 1 << 13
     TRAINER = 1 << 14
     LOSS_FUNCTION = 1 << 15
-    OPTIMIZER = 1 << 16
-    HISTORY = 1 << 17
-    FILE = 1 << 18
-    ARCHIVE = 1 << 19
-    FILE_PATH = 1 << 20
-    ELSEWHERE = 1 << 21
-    STUDY = 1 << 22
-    WEIGHTS = 1 << 23
-    LINEAR = 1 << 24
+    HISTORY = 1 << 16
+    FILE = 1 << 17
+    ARCHIVE = 1 << 18
+    FILE_PATH = 1 << 19
+    NOT_TASK_DATA = 1 << 20
+    STUDY = 1 << 21
+    WEIGHTS = 1 << 22
+    LINEAR = 1 << 23
 
 
 NO_TAGS: Tags = 0
 SIDES: Tags = Tag.TRAIN | Tag.HELDOUT | Tag.TEST
 ONE_SIDE: tuple[Tags, ...] = (Tag.TRAIN, Tag.HELDOUT, Tag.TEST)
-PLACES: Tags = SIDES | Tag.ELSEWHERE
-FLOWING: Tags = (
-    PLACES | Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN | Tag.RESIDUAL | Tag.REDUCED
+ORIGINS: Tags = SIDES | Tag.NOT_TASK_DATA
+PROPAGATED: Tags = (
+    ORIGINS | Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN | Tag.RESIDUAL | Tag.REDUCED
     | Tag.LOSS | Tag.METRIC | Tag.LINEAR
 )  # fmt: skip
-GUESSABLE: Tags = Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN
+SIDE_HINTABLE: Tags = Tag.DATA | Tag.PREDICTION | Tag.UNKNOWN
 ESTIMATOR: Tags = Tag.MODEL | Tag.NETWORK
 
 
@@ -84,7 +84,7 @@ class Value:
         return self if not tags & ~self.tags else replace(self, tags=self.tags | tags)
 
     def element(self) -> Value:
-        """Return what iterating over this value or taking one item of it gives."""
+        """Return what iterating over this value, or taking one item of it, yields."""
         return self.each or Value(self.tags)
 
     def leaves(self) -> Iterator[Value]:
@@ -104,7 +104,7 @@ UNKNOWN = Value(Tag.UNKNOWN)
 
 
 def sequence(parts: list[Value]) -> Value:
-    """Return the value of a display: a tuple, a list, a set, the values of a dict."""
+    """Return the value of a literal tuple, list or set, or of the values of a dict."""
     tags = union(parts)
     depth = 1 + max((part.depth for part in parts), default=0)
     if depth > _MAX_DEPTH:
@@ -114,7 +114,7 @@ def sequence(parts: list[Value]) -> Value:
 
 
 def iterable(each: Value) -> Value:
-    """Return a value whose iteration gives `each`."""
+    """Return a value whose iteration yields `each`."""
     if each.depth >= _MAX_DEPTH:
         return Value(each.tags)
     return Value(each.tags, each=each, depth=each.depth + 1)
@@ -151,3 +151,8 @@ def join(left: Value, right: Value) -> Value:
 def join_all(values: Iterable[Value]) -> Value:
     """Return what is known of something that is one of many values."""
     return reduce(join, values, NOTHING)
+
+
+def reduced(tags: Tags) -> Value:
+    """Return the value of a mean, a sum or a root of something."""
+    return Value(tags & PROPAGATED | Tag.REDUCED)

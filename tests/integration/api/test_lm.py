@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.conftest import COMMAND, ROOT, start_server, stop_server
-from tests.support.lm_endpoints import MODEL, ScriptedEndpoint, places
+from tests.support.lm_endpoints import MODEL, ScriptedEndpoint, marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ STATIC_FOUND = ["imported packages", "loaded data", "defined model"]
 @pytest.fixture(scope="module")
 def scripted() -> Iterator[ScriptedEndpoint]:
     with ScriptedEndpoint() as endpoint:
-        endpoint.behave = places(*PLACES)
+        endpoint.behave = marks(*PLACES)
         yield endpoint
 
 
@@ -52,7 +52,7 @@ def lm_settings(scripted: ScriptedEndpoint, **extra: str) -> dict[str, str]:
 def server(
     scripted: ScriptedEndpoint, own_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[httpx.Client]:
-    scripted.go()  # it is not there yet when the server starts
+    scripted.stop_listening()  # it is not there yet when the server starts
     log = tmp_path_factory.mktemp("lm") / "log"
     process, url = start_server(own_dir, log, lm_settings(scripted, API_KEY="key-of-the-model"))
     try:
@@ -79,7 +79,7 @@ def lm_state(server: httpx.Client) -> dict[str, Any]:
 
 
 def wait_until_ready(scripted: ScriptedEndpoint, server: httpx.Client) -> None:
-    scripted.come()
+    scripted.start_listening()
     deadline = time.monotonic() + 60
     while not lm_state(server)["ready"]:
         assert time.monotonic() < deadline, lm_state(server)
@@ -130,10 +130,10 @@ def test_the_models_answers_are_cached_in_the_store(
     wait_until_ready(scripted, server)
     code = f"{UNFINISHED}# once\n"
     score(server, code)
-    asked = len(scripted.asked)
+    asked = len(scripted.requests)
     again = score(server, code)
     assert again["instrumentation"]["kind"] == "lm"
-    assert len(scripted.asked) == asked
+    assert len(scripted.requests) == asked
 
 
 def test_comments_and_guesses_earn_nothing_with_the_model(
@@ -147,11 +147,11 @@ def test_comments_and_guesses_earn_nothing_with_the_model(
         "sys.stderr.write('\\x1e' * 100_000)\n"
     )
     labels = [label for _, label in PLACES]
-    scripted.behave = places(*((line, label) for line in range(1, 6) for label in labels))
+    scripted.behave = marks(*((line, label) for line in range(1, 6) for label in labels))
     try:
         answer = score(server, code)
     finally:
-        scripted.behave = places(*PLACES)
+        scripted.behave = marks(*PLACES)
     assert answer["milestones"] == []
     assert answer["reward"] == -10
 
@@ -164,7 +164,7 @@ def test_no_field_of_a_request_reaches_the_model(
         refused = server.post("/score", json={"task_id": TASK, "code": "x = 1", field: 10**6})
         assert refused.status_code == 422
     score(server, f"{UNFINISHED}# fields\n", run_id="secret-run", sample_id="secret-sample")
-    body = scripted.asked[-1]
+    body = scripted.requests[-1]
     assert (body["n"], body["temperature"], body["max_tokens"]) == (1, 0, 192)
     assert "secret" not in str(body)
     assert "Authorization: Bearer key-of-the-model" in scripted.headers[-1]
@@ -175,7 +175,7 @@ def test_no_private_text_reaches_the_model(
 ) -> None:
     wait_until_ready(scripted, server)
     score(server, f"{UNFINISHED}# private\n")
-    sent = str(scripted.asked)
+    sent = str(scripted.requests)
     assert "train_test_split" in sent
     description = server.get(f"/v1/tasks/{TASK}").json()["description"]
     assert description.strip().split("\n")[0] not in sent
@@ -200,7 +200,7 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 def test_check_warns_of_a_model_that_does_not_answer(own_dir: Path) -> None:
     with ScriptedEndpoint() as endpoint:
-        endpoint.go()
+        endpoint.stop_listening()
         done = run("check", "--port", "1", "--data-dir", str(own_dir), **lm_settings(endpoint))
     assert "language model" in done.stdout
     assert "degraded: down" in done.stdout

@@ -44,7 +44,7 @@ ELSEWHERE = {
         "def test_unknown_paths_and_methods_are_problem_documents",
     ),
     "LEAK-10": (
-        "tests/unit/instrument/test_lm_instrumenter.py",
+        "tests/unit/instrument/test_lm_attacks.py",
         "def test_the_prompt_is_this_text_and_the_program",
     ),
     "LEAK-11": (

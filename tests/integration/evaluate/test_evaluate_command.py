@@ -84,7 +84,7 @@ def check_against_the_server(task: dict[str, Any], run_id: str, client: httpx.Cl
 
 def asked_again(command: EvaluateCommand, model: Model) -> None:
     """The same command draws nothing; others are refused, and say why."""
-    command.endpoint.go()
+    command.endpoint.stop_listening()
     again = command.run(*FIVE)
     assert (again.returncode, len(model.asked)) == (0, 14)
     assert "going on: 10 of 10" in again.stderr
@@ -199,7 +199,7 @@ def test_wrong_options_give_one_line(command: EvaluateCommand, words: list[str],
 
 def test_a_refusal_is_reported_before_generation(command: EvaluateCommand) -> None:
     unknown = command.run("--task", "no-such-task")
-    assert (unknown.returncode, command.endpoint.asked) == (1, [])
+    assert (unknown.returncode, command.endpoint.requests) == (1, [])
     assert "the server refuses no-such-task" in unknown.stderr
     small = command.run("--prompt-characters", "100")
     assert "the shortest prompt of this task needs" in small.stderr

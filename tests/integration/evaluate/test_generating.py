@@ -51,7 +51,7 @@ async def test_a_sample_is_asked_for_as_planned(endpoint: ScriptedEndpoint) -> N
         generated = await model.generate(MESSAGES, 17)
     assert (generated.completion, generated.finish_reason) == ("text \ud800", "length")
     assert (generated.prompt_tokens, generated.completion_tokens) == (None, None)
-    assert endpoint.asked == [
+    assert endpoint.requests == [
         {
             "model": "m",
             "messages": MESSAGES,
@@ -86,7 +86,7 @@ async def test_a_passing_error_is_retried(endpoint: ScriptedEndpoint, fault: Beh
     endpoint.behave = says("at last")
     async with connect(endpoint) as model:
         assert (await model.generate(MESSAGES, 1)).completion == "at last"
-    assert len(endpoint.asked) == 3
+    assert len(endpoint.requests) == 3
 
 
 async def test_a_missing_text_is_an_empty_completion(endpoint: ScriptedEndpoint) -> None:
@@ -114,7 +114,7 @@ async def test_a_lasting_error_loses_the_sample(
             await model.generate(MESSAGES, 1)
         endpoint.behave = says("well")
         assert (await model.generate(MESSAGES, 1)).completion == "well"
-    assert len(endpoint.asked) <= endpoint_module._ATTEMPTS + 1
+    assert len(endpoint.requests) <= endpoint_module._ATTEMPTS + 1
 
 
 async def test_a_flood_is_cut_off(
@@ -135,12 +135,12 @@ async def test_an_error_of_all_samples_ends_the_evaluation(
     async with connect(endpoint) as model:
         with pytest.raises(EndpointRefusedError, match=rf"status {status}: no \*\*\*"):
             await model.generate(MESSAGES, 1)
-    assert len(endpoint.asked) == 1
+    assert len(endpoint.requests) == 1
 
 
 async def test_an_endpoint_that_is_gone_is_given_up(endpoint: ScriptedEndpoint) -> None:
     async with connect(endpoint) as model:
-        endpoint.go()
+        endpoint.stop_listening()
         for _ in range(15):
             with pytest.raises(NotGeneratedError, match="does not answer"):
                 await model.generate(MESSAGES, 1)
@@ -158,5 +158,5 @@ async def test_concurrency_is_limited(endpoint: ScriptedEndpoint) -> None:
     endpoint.behave = takes_a_while
     async with connect(endpoint, concurrency=3) as model:
         await asyncio.gather(*(model.generate(MESSAGES, seed) for seed in range(20)))
-    assert len(endpoint.asked) == 20
+    assert len(endpoint.requests) == 20
     assert endpoint.most_at_once <= 3

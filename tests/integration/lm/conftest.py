@@ -31,7 +31,7 @@ BY_LM = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put last what leaves no language model behind."""
+    """Run the tests last that stop the language model."""
     items.sort(key=lambda item: item.get_closest_marker("ends_the_lm") is not None)
 
 

@@ -1,4 +1,4 @@
-"""`reward-server lm serve` is an endpoint an instrumenter can ask."""
+"""`reward-server lm serve` starts an endpoint that an instrumenter can use."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_same_weights_say_the_same(lm: httpx.Client) -> None:
     assert first["system_fingerprint"] == second["system_fingerprint"]
 
 
-def test_what_is_asked_is_kept_out_of_the_log(lm: httpx.Client) -> None:
+def test_prompts_are_kept_out_of_the_log(lm: httpx.Client) -> None:
     ask(lm, "The word is pomegranate.", max_tokens=4)
     log = Path(f"/proc/{LM_PID}/fd/1").read_text()
     assert "pomegranate" not in log

@@ -1,4 +1,4 @@
-"""The language model is lost while programs are on their way: each still gets its reward."""
+"""The language model fails while programs are in flight: each still gets its reward."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TASK = "spooky-author-identification"
-# Long enough for an answer of this model, short enough to wait for in vain.
+# Long enough for a reply of this model, short enough for a test to wait out.
 PATIENCE = {**BY_LM, "REWARD_SERVER_INSTRUMENT__LM_DEADLINE_SECONDS": "60"}
 FAILURES_UNTIL_NOBODY_WAITS = 5
 
 
 def program(name: str) -> tuple[str, str]:
-    """Return a program like no other, so that no answer about it is known."""
+    """Return a unique program, so that no cached placement exists for it."""
     return TASK, (
         "import pandas as pd\n"
         f'data = "/workdir/{TASK}/prepared/public"\n'
@@ -59,7 +59,7 @@ def stopped_lm() -> Iterator[None]:
         os.killpg(LM_PID, signal.SIGCONT)
 
 
-def test_a_stopped_model_is_done_without_and_used_again_when_it_goes_on(
+def test_a_paused_model_is_bypassed_and_used_again_when_it_resumes(
     lm: httpx.Client, data_dir: Path
 ) -> None:
     with serving(data_dir, PATIENCE) as client:
@@ -74,7 +74,7 @@ def test_a_stopped_model_is_done_without_and_used_again_when_it_goes_on(
             assert answer["instrumentation"]["kind"] == "static"
         late, down = "the language model did not answer in time", "the language model is down"
         reasons = [answer["instrumentation"]["reason"] for answer in waited]
-        # Who was asked about while still in the queue finds the model down when the turn comes.
+        # A program whose request still waits in the queue finds the model down at its turn.
         assert late in reasons
         assert set(reasons) <= {late, down}
         assert turned_away["instrumentation"]["reason"] == down

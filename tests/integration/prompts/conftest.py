@@ -15,10 +15,9 @@ from reward_server.tasks.briefing.briefings import Briefings
 from reward_server.tasks.briefing.packages import Package
 from reward_server.tasks.preparation.prepare import prepare_task
 from reward_server.tasks.registry import Registry
-from tests.conftest import ROOT
-from tests.integration.prompts import bpe
 from tests.integration.store.conftest import database_url, engine, open_dir
 from tests.integration.tasks import tiny
+from tests.support import bpe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,13 +33,7 @@ PACKAGES = tuple(Package(name, "1.2.3") for name in ("numpy", "pandas", "scikit-
 
 @pytest.fixture(scope="session")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> ChatTokenCounter:
-    patterns = (
-        "tests/unit/instrument/**/*.py",
-        "docs/*.md",
-        "reward_server/tasks/catalog/*/description.md",
-    )
-    texts = (path.read_text() for pattern in patterns for path in sorted(ROOT.glob(pattern)))
-    return ChatTokenCounter("bpe", bpe.train(tmp_path_factory.mktemp("bpe"), texts))
+    return ChatTokenCounter("bpe", bpe.train_on_repository(tmp_path_factory.mktemp("bpe")))
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +48,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
 
 
 @pytest.fixture(scope="session")
-def make_prompter(
+def make_service(
     registry: Registry, tokenizer: ChatTokenCounter
 ) -> Callable[[AsyncEngine], PromptService]:
     briefings = Briefings(CEILING, PACKAGES)
@@ -68,10 +61,10 @@ def make_prompter(
 
 
 @pytest.fixture
-def prompter(
-    make_prompter: Callable[[AsyncEngine], PromptService], engine: AsyncEngine
+def service(
+    make_service: Callable[[AsyncEngine], PromptService], engine: AsyncEngine
 ) -> PromptService:
-    return make_prompter(engine)
+    return make_service(engine)
 
 
 @pytest_asyncio.fixture

@@ -18,7 +18,7 @@ from reward_server.store.solutions.parents import (
     Spread,
     pool_parameters,
 )
-from tests.integration.prompts import many
+from tests.integration.prompts import many_solutions as many
 from tests.integration.store.examples import FAILURE, SUBMISSION, add
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from verl.utils.skip import SkipManager
 
 from tests.conftest import ROOT
-from tests.integration.prompts.bpe import TEMPLATE, train
 from tests.integration.verl.served import OTHER, TASK, Served, serving
+from tests.support.bpe import TEMPLATE, train
 from trainer_client.integrations.verl.plugin import DurationAwareSync
 
 if TYPE_CHECKING:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import warnings
 from pathlib import Path
+
+from reward_server.instrument.static.analyzer import find_markers
+from reward_server.instrument.verification import verify
 
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
 
@@ -14,3 +19,16 @@ def expected(code: str) -> set[tuple[int, int]]:
         if sign:
             found |= {(number, int(milestone)) for milestone in milestones.split()}
     return found
+
+
+def markers_verify(code: str) -> bool:
+    """Assert that the markers of a program verify; return whether it compiles at all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = ast.parse(code)
+            compile(tree, "<program>", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):
+            return False
+        assert verify(code, find_markers(tree))
+    return True

@@ -1,9 +1,9 @@
 """The corpus: programs as small language models write them, with the true places of their steps.
 
-`corpus/dev` is looked at while the finder is improved, `corpus/heldout` is only measured. A
+`corpus/dev` may be read while the analyzer is improved, `corpus/heldout` is only measured. A
 comment `#= trained, test-loss` belongs to the innermost statement on its line (on the first line
 of a loop: to the whole loop) and says which steps are done once that statement has ended, given
-that no statement fails. It is taken off before anyone is asked to place markers.
+that no statement fails. It is removed before an instrumenter sees the program.
 
 What counts as right, for one milestone of one program:
 
@@ -53,16 +53,16 @@ WORDS = {
 _LABEL = re.compile(r"\s*#= (.+)$")
 _PASSABLE = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While)
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A program without its labels, and where markers may and must stand."""
+    """A program without its labels, and the positions where markers may and must stand."""
 
     name: str
     code: str
-    acceptable: dict[Milestone, frozenset[Place]]
+    acceptable: dict[Milestone, frozenset[Position]]
     required: frozenset[Milestone]
 
 
@@ -117,9 +117,9 @@ def read_program(path: Path) -> Labelled:
 
 def _acceptable(
     tree: ast.Module, labels: Iterable[tuple[int, Milestone, bool]]
-) -> dict[Milestone, frozenset[Place]]:
+) -> dict[Milestone, frozenset[Position]]:
     labels = tuple(labels)
-    places: dict[Milestone, set[Place]] = {}
+    places: dict[Milestone, set[Position]] = {}
     for number, milestone, _ in labels:
         others = [line for line, other, _ in labels if other is not milestone and line > number]
         limit = min(others, default=1 << 30)
@@ -167,7 +167,7 @@ def compare(answers: Iterable[tuple[Labelled, Iterable[Marker]]]) -> LabelTally:
     tally = LabelTally(Counter(), Counter(), Counter())
     listing: list[str] = []
     for program, markers in answers:
-        placed: dict[Milestone, set[Place]] = {}
+        placed: dict[Milestone, set[Position]] = {}
         for marker in markers:
             placed.setdefault(marker.milestone, set()).add((marker.line, marker.column))
         for milestone in Milestone:
@@ -176,7 +176,7 @@ def compare(answers: Iterable[tuple[Labelled, Iterable[Marker]]]) -> LabelTally:
 
 
 def _judge(
-    program: Labelled, milestone: Milestone, placed: set[Place], tally: LabelTally
+    program: Labelled, milestone: Milestone, placed: set[Position], tally: LabelTally
 ) -> Iterator[str]:
     acceptable = program.acceptable.get(milestone, frozenset())
     lines = program.code.split("\n")

@@ -26,7 +26,7 @@ TASKS = (
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_the_finder_is_nearly_always_right_and_finds_nearly_all(split: str) -> None:
+def test_precision_and_recall_on_the_corpus_are_high(split: str) -> None:
     programs = read_corpus(split)
     tally = compare((program, find_markers(ast.parse(program.code))) for program in programs)
     summary = f"{split}: precision {tally.precision():.3f}, recall {tally.recall():.3f}"
@@ -36,7 +36,7 @@ def test_the_finder_is_nearly_always_right_and_finds_nearly_all(split: str) -> N
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_every_marker_in_the_corpus_leaves_its_program_as_it_is(split: str) -> None:
+def test_every_marker_in_the_corpus_verifies(split: str) -> None:
     for program in read_corpus(split):
         assert verify(program.code, find_markers(ast.parse(program.code))), program.name
 
@@ -89,6 +89,6 @@ def test_an_early_marker_is_wrong_however_many_right_ones_follow(program: Labell
     assert any("not trained model: model = LogisticRegression" in line for line in tally.listing)
 
 
-def test_labels_never_reach_whoever_places_markers() -> None:
+def test_labels_never_reach_the_instrumenters() -> None:
     for split in SPLITS:
         assert not any("#=" in program.code for program in read_corpus(split))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ from reward_server.instrument.off import OffInstrumenter
 from reward_server.instrument.parser import StaticInstrumenter
 from reward_server.model import ErrorKind, Failure, Instrumentation, Marker, Milestone, Program
 from reward_server.subprocess_pool import SubprocessPool
-from tests.support.lm_endpoints import MODEL, ScriptedEndpoint, places
+from tests.support.lm_endpoints import MODEL, ScriptedEndpoint, marks
 from tests.unit.instrument.corpus import PROGRAMS
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ async def off() -> AsyncIterator[OffInstrumenter]:
 async def lm() -> AsyncIterator[LmInstrumenter]:
     """Give one that asks about every program, however long, and gets an answer about line 1."""
     with ScriptedEndpoint() as scripted:
-        scripted.behave = places(*((1, milestone.label) for milestone in Milestone))
+        scripted.behave = marks(*((1, milestone.label) for milestone in Milestone))
         endpoint = LmEndpoint(scripted.url, MODEL, context_tokens=10**9)
         instrumenter = LmInstrumenter(StaticInstrumenter(deadline_seconds=20), endpoint)
         yield instrumenter
@@ -62,7 +63,7 @@ async def test_off_places_none(off: OffInstrumenter) -> None:
     assert instrumented.instrumentation == Instrumentation("off")
 
 
-async def test_a_failed_program_is_handed_on_without_asking_a_child() -> None:
+async def test_a_failed_program_is_returned_without_parsing() -> None:
     program = Program("", failure=Failure(ErrorKind.NO_CODE, "none"))
     for instrumenter in (StaticInstrumenter(size=0), OffInstrumenter(size=0)):
         instrumented = await instrumenter.instrument(program)
@@ -103,18 +104,18 @@ async def test_what_cannot_be_compiled_is_a_syntax_error(
 
 
 ODD = {
-    "one huge line": "x = 1; " * 50_000,
+    "one huge line": "x = 1; " * 15_000,
     "one huge string": "x = '" + "a" * 5_000_000 + "'",
-    "a wide list": "x = [" + "1," * 100_000 + "]",
+    "a wide list": "x = [" + "1," * 40_000 + "]",
     "crlf": CODE.replace("\n", "\r\n"),
     "cookie": "# -*- coding: latin-1 -*-\n" + CODE,
     "form feeds": CODE.replace("\n\n", "\n\x0c\n"),
     "syntax warnings": "x = 1 is 1\ny = '\\d'\n" + CODE,
     "deep but runnable": "x = " + "(" * 80 + "1" + ")" * 80 + "\ny = 1" + "+1" * 900,
-    "many functions": "".join(f"def f{i}(x): return f{i + 1}(x)\n" for i in range(5000)),
-    "one name in itself": "x = [1]\n" + "x = [x, x, x]\n" * 5000,
+    "many functions": "".join(f"def f{i}(x): return f{i + 1}(x)\n" for i in range(2000)),
+    "one name in itself": "x = [1]\n" + "x = [x, x, x]\n" * 2000,
     "many classes": "class A0: pass\n"
-    + "".join(f"class A{i + 1}(A{i}): pass\n" for i in range(3000)),
+    + "".join(f"class A{i + 1}(A{i}): pass\n" for i in range(1500)),
 }
 
 
@@ -153,21 +154,21 @@ async def test_a_child_that_never_answers_is_our_fault() -> None:
     assert caught.value.kind is ErrorKind.WORKER_LOST
 
 
-async def test_markers_of_others_are_checked(static: StaticInstrumenter) -> None:
+async def test_given_markers_are_verified(static: StaticInstrumenter) -> None:
     good, bad = Marker(1, 0, Milestone.LOADED_DATA), Marker(1, 1, Milestone.LOADED_DATA)
-    assert (await static.parser.check("x = 1", [good])).markers == (good,)
-    refused = await static.parser.check("x = 1", [good, bad])
+    assert (await static.parser.check_markers("x = 1", [good])).markers == (good,)
+    refused = await static.parser.check_markers("x = 1", [good, bad])
     assert refused.markers == ()
     assert refused.reason is not None
 
 
-def test_a_fault_of_the_finder_costs_the_markers_and_not_the_run(
+def test_a_failing_analyzer_costs_the_markers_and_not_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(_: ast.Module) -> tuple[Marker, ...]:
         raise KeyError
 
     monkeypatch.setattr(parser_process, "find_markers", fail)
-    monkeypatch.setattr(parser_process.sys, "setrecursionlimit", lambda _: None)
+    monkeypatch.setattr(sys, "setrecursionlimit", lambda _: None)
     answer = parser_process.answer({"find": True}, b"x = 1")
-    assert answer == {"markers": [], "reason": "the static finder stage failed"}
+    assert answer == {"markers": [], "reason": "the static analyzer stage failed"}

@@ -1,4 +1,4 @@
-"""The door to the language model, against an endpoint that misbehaves in every known way."""
+"""The client of the language model, against an endpoint that fails in every known way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from reward_server.errors import SetupError
 from reward_server.instrument.lm.endpoint import EndpointState, LmEndpoint
-from reward_server.instrument.lm.prompts import LmRequest, Mode, ask_about
+from reward_server.instrument.lm.prompts import LmRequest, Mode, build_request
 from reward_server.instrument.lm.reply import LmReply, LmTrouble
 from tests.support.lm_endpoints import (
     MODEL,
@@ -20,7 +20,7 @@ from tests.support.lm_endpoints import (
     fails,
     floods,
     hangs,
-    places,
+    marks,
     respond,
     says,
     sends,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from tests.support.lm_endpoints import Behaviour
 
-QUESTION = ask_about("x = 1", Mode.INSERT)
-ENOUGH_TO_SHUT = 5
+REQUEST = build_request("x = 1", Mode.INSERT)
+ENOUGH_TO_OPEN = 5
 
 
 @pytest.fixture
@@ -58,28 +58,28 @@ async def patient(scripted: ScriptedEndpoint) -> AsyncIterator[LmEndpoint]:
     await endpoint.aclose()
 
 
-async def shut(endpoint: LmEndpoint) -> None:
-    for _ in range(ENOUGH_TO_SHUT):
-        await endpoint.ask(QUESTION)
+async def open_circuit(endpoint: LmEndpoint) -> None:
+    for _ in range(ENOUGH_TO_OPEN):
+        await endpoint.ask(REQUEST)
 
 
-async def test_an_answer_comes_through(scripted: ScriptedEndpoint, patient: LmEndpoint) -> None:
+async def test_a_reply_is_returned(scripted: ScriptedEndpoint, patient: LmEndpoint) -> None:
     scripted.behave = says("hello")
-    assert await patient.ask(QUESTION) == LmReply("hello")
+    assert await patient.ask(REQUEST) == LmReply("hello")
 
 
 @pytest.mark.parametrize("behave", [hangs, stalls, trickles], ids=lambda b: b.__name__)
-async def test_whatever_never_ends_ends_at_the_deadline(
+async def test_a_reply_that_never_ends_is_cut_at_the_deadline(
     scripted: ScriptedEndpoint, impatient: LmEndpoint, behave: Behaviour
 ) -> None:
     scripted.behave = behave
-    assert await impatient.ask(QUESTION) == LmReply(trouble=LmTrouble.LATE)
+    assert await impatient.ask(REQUEST) == LmReply(trouble=LmTrouble.LATE)
 
 
 async def test_a_flood_is_cut_off(scripted: ScriptedEndpoint, patient: LmEndpoint) -> None:
     scripted.behave = floods
-    assert await patient.ask(QUESTION) == LmReply(trouble=LmTrouble.OVERSIZED)
-    assert len(scripted.asked) == 1
+    assert await patient.ask(REQUEST) == LmReply(trouble=LmTrouble.OVERSIZED)
+    assert len(scripted.requests) == 1
 
 
 MALFORMED = {
@@ -95,11 +95,11 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-async def test_what_is_no_completion_is_told_apart(
+async def test_a_body_that_is_no_completion_is_malformed(
     scripted: ScriptedEndpoint, patient: LmEndpoint, name: str
 ) -> None:
     scripted.behave = sends(respond(MALFORMED[name]))
-    assert (await patient.ask(QUESTION)).trouble is LmTrouble.MALFORMED
+    assert (await patient.ask(REQUEST)).trouble is LmTrouble.MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -113,26 +113,26 @@ async def test_what_is_no_completion_is_told_apart(
         (completion('{"places": [', finish="length"), LmTrouble.CUT),
     ],
 )
-async def test_an_answer_without_words_is_final(
+async def test_a_reply_without_text_is_final(
     scripted: ScriptedEndpoint, patient: LmEndpoint, data: bytes, trouble: LmTrouble
 ) -> None:
     scripted.behave = sends(respond(data))
-    reply = await patient.ask(QUESTION)
+    reply = await patient.ask(REQUEST)
     assert reply == LmReply(trouble=trouble)
-    assert trouble.is_of_the_answer
-    assert len(scripted.asked) == 1
+    assert trouble.is_final
+    assert len(scripted.requests) == 1
 
 
 @pytest.mark.parametrize(
     "fault", [fails(500), fails(503), fails(429), fails(429, Retry_After="0.1"), breaks_off]
 )
-async def test_what_may_pass_is_tried_again(
+async def test_a_transient_failure_is_retried(
     scripted: ScriptedEndpoint, patient: LmEndpoint, fault: Behaviour
 ) -> None:
     scripted.script = [fault, fault]
     scripted.behave = says("third time")
-    assert await patient.ask(QUESTION) == LmReply("third time")
-    assert len(scripted.asked) == 3
+    assert await patient.ask(REQUEST) == LmReply("third time")
+    assert len(scripted.requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -144,12 +144,12 @@ async def test_what_may_pass_is_tried_again(
         (breaks_off, LmTrouble.DOWN),
     ],
 )
-async def test_three_times_is_enough(
+async def test_a_request_has_at_most_three_attempts(
     scripted: ScriptedEndpoint, patient: LmEndpoint, fault: Behaviour, trouble: LmTrouble
 ) -> None:
     scripted.behave = fault
-    assert await patient.ask(QUESTION) == LmReply(trouble=trouble)
-    assert len(scripted.asked) == 3
+    assert await patient.ask(REQUEST) == LmReply(trouble=trouble)
+    assert len(scripted.requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -162,78 +162,78 @@ async def test_three_times_is_enough(
         (307, LmTrouble.FAILING),
     ],
 )
-async def test_what_will_not_pass_is_not_tried_again(
+async def test_a_permanent_failure_is_not_retried(
     scripted: ScriptedEndpoint, patient: LmEndpoint, status: int, trouble: LmTrouble
 ) -> None:
     scripted.behave = fails(status, Location="http://127.0.0.1:1/elsewhere")
-    assert await patient.ask(QUESTION) == LmReply(trouble=trouble)
-    assert len(scripted.asked) == 1
+    assert await patient.ask(REQUEST) == LmReply(trouble=trouble)
+    assert len(scripted.requests) == 1
 
 
-async def test_a_wait_beyond_the_deadline_is_not_waited(
+async def test_a_retry_after_beyond_the_deadline_is_not_waited_for(
     scripted: ScriptedEndpoint, impatient: LmEndpoint
 ) -> None:
     scripted.behave = fails(429, Retry_After="3600")
-    assert (await impatient.ask(QUESTION)).trouble is LmTrouble.BUSY
-    assert len(scripted.asked) == 1
+    assert (await impatient.ask(REQUEST)).trouble is LmTrouble.BUSY
+    assert len(scripted.requests) == 1
 
 
-async def test_after_failures_in_a_row_the_door_is_shut_and_nobody_waits(
+async def test_failures_in_a_row_open_the_circuit_and_requests_fail_at_once(
     scripted: ScriptedEndpoint,
 ) -> None:
-    endpoint = LmEndpoint(scripted.url, MODEL, deadline_seconds=1.0, pause_seconds=3600)
+    endpoint = LmEndpoint(scripted.url, MODEL, deadline_seconds=0.5, pause_seconds=3600)
     scripted.behave = hangs
-    await shut(endpoint)
+    await open_circuit(endpoint)
     assert endpoint.state is EndpointState.DOWN
-    # On a busy machine a question is given up before the other side has read it.
-    await until(lambda: len(scripted.asked) >= ENOUGH_TO_SHUT)
-    asked = len(scripted.asked)
-    assert asked == ENOUGH_TO_SHUT
-    replies = await asyncio.gather(*(endpoint.ask(QUESTION) for _ in range(1000)))
+    # On a busy machine a request may time out before the endpoint has read it.
+    await until(lambda: len(scripted.requests) >= ENOUGH_TO_OPEN)
+    asked = len(scripted.requests)
+    assert asked == ENOUGH_TO_OPEN
+    replies = await asyncio.gather(*(endpoint.ask(REQUEST) for _ in range(1000)))
     assert {reply.trouble for reply in replies} == {LmTrouble.DOWN}
-    assert len(scripted.asked) == asked
+    assert len(scripted.requests) == asked
     assert "degraded: down" in endpoint.describes
     await endpoint.aclose()
 
 
-async def test_a_failure_between_answers_does_not_shut_the_door(
+async def test_failures_between_replies_do_not_open_the_circuit(
     scripted: ScriptedEndpoint, patient: LmEndpoint
 ) -> None:
     scripted.script = [fails(404), fails(404), fails(404), fails(404), says("a")] * 2
     for _ in range(10):
-        await patient.ask(QUESTION)
+        await patient.ask(REQUEST)
     assert patient.state is EndpointState.READY
 
 
-async def test_questions_that_are_too_much_do_not_shut_the_door_on_others(
+async def test_refused_requests_do_not_open_the_circuit(
     scripted: ScriptedEndpoint, patient: LmEndpoint
 ) -> None:
     scripted.script = [fails(400)] * 8 + [says(None)] * 8
     for _ in range(16):
-        await patient.ask(QUESTION)
+        await patient.ask(REQUEST)
     assert patient.state is EndpointState.READY
 
 
-async def test_an_endpoint_that_went_and_came_is_used_again(
+async def test_an_endpoint_that_recovers_is_used_again(
     scripted: ScriptedEndpoint, patient: LmEndpoint
 ) -> None:
     scripted.behave = says("here")
     await patient.start()
-    scripted.go()
-    await shut(patient)
+    scripted.stop_listening()
+    await open_circuit(patient)
     assert patient.state is not EndpointState.READY
-    assert (await patient.ask(QUESTION)).trouble is LmTrouble.DOWN
-    scripted.come()
+    assert (await patient.ask(REQUEST)).trouble is LmTrouble.DOWN
+    scripted.start_listening()
     await until(lambda: patient.state is EndpointState.READY)
-    assert await patient.ask(QUESTION) == LmReply("here")
+    assert await patient.ask(REQUEST) == LmReply("here")
 
 
-async def test_a_door_opens_only_when_the_model_speaks(scripted: ScriptedEndpoint) -> None:
+async def test_the_circuit_closes_only_when_the_model_replies(scripted: ScriptedEndpoint) -> None:
     endpoint = LmEndpoint(scripted.url, MODEL, deadline_seconds=0.2, pause_seconds=0.02)
     scripted.behave = hangs
-    await shut(endpoint)
-    looked = scripted.looked_at
-    await until(lambda: scripted.looked_at > looked + 2)
+    await open_circuit(endpoint)
+    looked = scripted.model_probes
+    await until(lambda: scripted.model_probes > looked + 2)
     assert endpoint.state is not EndpointState.READY
     scripted.behave = says("awake")
     await until(lambda: endpoint.state is EndpointState.READY)
@@ -241,16 +241,16 @@ async def test_a_door_opens_only_when_the_model_speaks(scripted: ScriptedEndpoin
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 70, "127.0.0.1:1"])
-async def test_a_host_that_does_not_exist_is_an_endpoint_that_is_down(host: str) -> None:
+async def test_an_unknown_host_is_an_endpoint_that_is_down(host: str) -> None:
     endpoint = LmEndpoint(f"http://{host}/v1", MODEL, pause_seconds=3600)
-    assert (await endpoint.ask(QUESTION)).trouble is LmTrouble.DOWN
+    assert (await endpoint.ask(REQUEST)).trouble is LmTrouble.DOWN
     await endpoint.start()
     assert endpoint.state is EndpointState.DOWN
     await endpoint.aclose()
 
 
 @pytest.mark.parametrize("url", ["http://[::1/v1", "http://host:port/v1", "http://host:99999/v1"])
-async def test_a_url_that_is_none_is_refused(url: str) -> None:
+async def test_an_invalid_url_is_refused(url: str) -> None:
     with pytest.raises(SetupError, match="URL"):
         LmEndpoint(url, MODEL)
 
@@ -266,31 +266,31 @@ async def test_another_model_at_the_start_is_refused_by_name(
 async def test_another_model_that_comes_up_later_is_never_used(
     scripted: ScriptedEndpoint, patient: LmEndpoint
 ) -> None:
-    scripted.go()
+    scripted.stop_listening()
     await patient.start()
     scripted.models = [{"id": "other/model"}]
-    scripted.come()
+    scripted.start_listening()
     await until(lambda: patient.state is EndpointState.WRONG_MODEL)
     assert "it serves other/model" in patient.describes
-    assert (await patient.ask(QUESTION)).trouble in (LmTrouble.WRONG_MODEL, LmTrouble.DOWN)
-    assert scripted.asked == []
+    assert (await patient.ask(REQUEST)).trouble in (LmTrouble.WRONG_MODEL, LmTrouble.DOWN)
+    assert scripted.requests == []
     scripted.models = [{"id": MODEL}]
     await until(lambda: patient.state is EndpointState.READY)
 
 
-async def test_an_answer_by_another_model_is_not_taken_and_shuts_the_door(
+async def test_a_reply_by_another_model_is_not_used_and_opens_the_circuit(
     scripted: ScriptedEndpoint,
 ) -> None:
     endpoint = LmEndpoint(scripted.url, MODEL, pause_seconds=3600)
     scripted.behave = says("hello", model="changed/model")
-    assert (await endpoint.ask(QUESTION)).trouble is LmTrouble.WRONG_MODEL
+    assert (await endpoint.ask(REQUEST)).trouble is LmTrouble.WRONG_MODEL
     assert endpoint.state is EndpointState.WRONG_MODEL
-    assert (await endpoint.ask(QUESTION)).trouble is LmTrouble.WRONG_MODEL
-    assert len(scripted.asked) == 1
+    assert (await endpoint.ask(REQUEST)).trouble is LmTrouble.WRONG_MODEL
+    assert len(scripted.requests) == 1
     await endpoint.aclose()
 
 
-async def test_the_context_is_what_the_endpoint_tells_if_that_is_less(
+async def test_the_context_is_the_endpoints_if_that_is_smaller(
     scripted: ScriptedEndpoint, patient: LmEndpoint
 ) -> None:
     scripted.models = [{"id": MODEL, "max_model_len": 4096}]
@@ -304,10 +304,10 @@ async def test_the_context_is_what_the_endpoint_tells_if_that_is_less(
 async def test_how_the_model_samples_is_fixed(
     scripted: ScriptedEndpoint, patient: LmEndpoint
 ) -> None:
-    scripted.behave = places()
+    scripted.behave = marks()
     for mode in Mode:
-        await patient.ask(ask_about("n = 10**6\nmax_tokens = 10**9", mode))
-    inserting, rewriting = scripted.asked
+        await patient.ask(build_request("n = 10**6\nmax_tokens = 10**9", mode))
+    inserting, rewriting = scripted.requests
     fixed: dict[str, Any] = {"model": MODEL, "temperature": 0, "n": 1, "seed": 0, "stream": False}
     assert {**inserting, **fixed} == inserting
     assert {**rewriting, **fixed} == rewriting
@@ -322,28 +322,30 @@ async def test_the_key_is_sent_and_connections_are_kept(scripted: ScriptedEndpoi
     endpoint = LmEndpoint(scripted.url + "/", MODEL, api_key="secret-key")
     scripted.behave = says("a")
     for _ in range(3):
-        await endpoint.ask(QUESTION)
+        await endpoint.ask(REQUEST)
     assert all("Authorization: Bearer secret-key\r\n" in head for head in scripted.headers)
     assert len(scripted._writers) == 1
     await endpoint.aclose()
 
 
-async def test_questions_go_out_together(scripted: ScriptedEndpoint, patient: LmEndpoint) -> None:
+async def test_requests_are_sent_concurrently(
+    scripted: ScriptedEndpoint, patient: LmEndpoint
+) -> None:
     everybody = asyncio.Event()
 
     async def meet(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        if scripted.most_at_once == 64:
+        if scripted.peak_concurrency == 64:
             everybody.set()
         await everybody.wait()
         writer.write(respond(completion("together")))
 
     scripted.behave = meet
-    questions = [ask_about(f"x = {number}", Mode.INSERT) for number in range(64)]
-    replies = await asyncio.gather(*map(patient.ask, questions))
+    requests = [build_request(f"x = {number}", Mode.INSERT) for number in range(64)]
+    replies = await asyncio.gather(*map(patient.ask, requests))
     assert replies == [LmReply("together")] * 64
 
 
-async def test_a_question_says_how_much_it_takes() -> None:
+async def test_a_request_estimates_its_tokens() -> None:
     text = json.dumps(["line"] * 100)
-    question = LmRequest(({"role": "user", "content": text},), 100)
-    assert question.tokens > len(text) // 4 + 100
+    request = LmRequest(({"role": "user", "content": text},), 100)
+    assert request.tokens > len(text) // 4 + 100

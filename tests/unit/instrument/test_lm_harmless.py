@@ -9,33 +9,56 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from reward_server.instrument.lm.placing import place
 from reward_server.instrument.lm.prompts import Mode
+from reward_server.instrument.lm.reply_markers import read_markers
 from reward_server.model import Marker, Milestone
 from reward_server.sandbox import milestones as sandbox_milestones
 from tests.support.lm_endpoints import lines_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 INSIDE = Path(sandbox_milestones.__file__).parent / "inside"
 LABELS = [milestone.label for milestone in Milestone]
 
-# What the launcher does in a box, without the box: compile with markers, run.
+# What the launcher does in a box, without the box: compile with markers, run. Each program runs
+# in a fork of one interpreter, because starting an interpreter takes far longer than a program.
 DRIVER = f"""
-import json, sys
+import json, os, sys, traceback
 sys.path.insert(0, {str(INSIDE)!r})
 import markers
 sys.path[0] = "."
-asked = json.load(open(sys.argv[1]))
-places = {{}}
-for line, column, milestone in asked["markers"]:
-    places.setdefault((line, column), []).append(milestone)
-tokens = {{number: b"\\x1e%d\\n" % number for number in range(1, 8)}}
-payload = {{"code": asked["code"], "places": places, "name": "_report", "tokens": tokens}}
-code = markers.compile_with_markers(payload, "program.py")
-exec(code, {{"__name__": "__main__"}})
+
+def run(request):
+    os.chdir(request["folder"])
+    for stream in (1, 2):
+        os.dup2(os.open(request["streams"][stream - 1], os.O_WRONLY | os.O_CREAT), stream)
+    positions = {{}}
+    for line, column, milestone in request["markers"]:
+        positions.setdefault((line, column), []).append(milestone)
+    tokens = {{number: b"\\x1e%d\\n" % number for number in range(1, 8)}}
+    payload = dict(code=request["code"], places=positions, name="_report", tokens=tokens)
+    try:
+        exec(markers.compile_with_markers(payload, "program.py"), {{"__name__": "__main__"}})
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        status = run(json.loads(line))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 PACKAGE = """
 class Model:
@@ -56,28 +79,38 @@ class Ending:
     files: tuple[tuple[str, bytes], ...]
 
 
-def run(code: str, markers: list[Marker]) -> tuple[Ending, list[int]]:
+@pytest.fixture(scope="module")
+def driver() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-I", "-S", "-B", "-c", DRIVER]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+Driver = subprocess.Popen[str]
+
+
+def run(driver: Driver, code: str, markers: list[Marker]) -> tuple[Ending, list[int]]:
     """Run a program; return what it did, and the milestones in the order they were reported."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        asked = Path(name).with_suffix(".json")
+    assert driver.stdin is not None
+    assert driver.stdout is not None
+    with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory() as outside:
+        folder, streams = Path(name), [str(Path(outside, "out")), str(Path(outside, "err"))]
         placed = [[marker.line, marker.column, int(marker.milestone)] for marker in markers]
-        asked.write_text(json.dumps({"code": code, "markers": placed}))
         (folder / "package.py").write_text(PACKAGE)
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-B", "-c", DRIVER, asked],
-            cwd=folder,
-            capture_output=True,
-            timeout=20,
-            check=False,
-        )
-        asked.unlink()
+        request = {"folder": name, "streams": streams, "code": code, "markers": placed}
+        print(json.dumps(request), file=driver.stdin, flush=True)
+        status = int(driver.stdout.readline())
+        output, errors = (Path(path).read_bytes() for path in streams)
         files = tuple(sorted((path.name, path.read_bytes()) for path in folder.iterdir()))
-    errors, reported = done.stderr, []
+    reported = []
     while (at := errors.find(b"\x1e")) >= 0:
         reported.append(int(errors[at + 1 : at + 2]))
         errors = errors[:at] + errors[at + 3 :]
-    return Ending(done.returncode, done.stdout, errors, files), reported
+    return Ending(status, output, errors, files), reported
 
 
 SIMPLE = [
@@ -171,16 +204,20 @@ SPOILS = [
 ]
 
 
+def end_of(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
 @st.composite
 def rewrites(draw: st.DrawFn, code: str) -> str:
     """Return a program that someone who should have added prints might have made of it."""
     lines = code.split("\n")
     nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.stmt)]
     chosen = draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=8))
-    for node in sorted(chosen, key=lambda node: (-node.end_lineno, node.col_offset)):
+    for node in sorted(chosen, key=lambda node: (-end_of(node), node.col_offset)):
         text = draw(st.sampled_from([*PRINTS * 8, *SPOILS]))
         first = lines[node.lineno - 1]
-        lines.insert(node.end_lineno, first[: len(first) - len(first.lstrip())] + text)
+        lines.insert(end_of(node), first[: len(first) - len(first.lstrip())] + text)
     if draw(st.sampled_from([*[False] * 9, True])):
         del lines[draw(st.integers(0, len(lines) - 1))]
     return "```python\n" + "\n".join(lines) + "\n```"
@@ -194,13 +231,13 @@ def compiles(code: str) -> bool:
     return True
 
 
-def check(code: str, answer: str, mode: Mode) -> int:
+def check(driver: Driver, code: str, answer: str, mode: Mode) -> int:
     """Return how many milestones a program reported that did exactly as without markers."""
-    markers, _ = place(answer, mode, code, ast.parse(code), ast.parse)
+    markers, _ = read_markers(answer, mode, code, ast.parse(code), ast.parse)
     if not markers:
         return 0
-    before, nothing = run(code, [])
-    after, reported = run(code, markers)
+    before, nothing = run(driver, code, [])
+    after, reported = run(driver, code, markers)
     assert after == before
     assert nothing == []
     assert len(set(reported)) == len(reported)
@@ -219,31 +256,35 @@ EXAMPLES = settings(
 
 @EXAMPLES
 @given(programs.filter(compiles), st.data())
-def test_whatever_lines_are_named_a_program_does_the_same(code: str, data: st.DataObject) -> None:
-    check(code, data.draw(lines_named(code)), Mode.INSERT)
+def test_a_program_does_the_same_whatever_lines_are_named(
+    driver: Driver, code: str, data: st.DataObject
+) -> None:
+    check(driver, code, data.draw(lines_named(code)), Mode.INSERT)
 
 
 @EXAMPLES
 @given(programs.filter(compiles), st.data())
-def test_whatever_is_made_of_a_program_it_does_the_same(code: str, data: st.DataObject) -> None:
-    check(code, data.draw(rewrites(code)), Mode.REWRITE)
+def test_a_program_does_the_same_however_it_is_rewritten(
+    driver: Driver, code: str, data: st.DataObject
+) -> None:
+    check(driver, code, data.draw(rewrites(code)), Mode.REWRITE)
 
 
-def test_the_property_is_about_programs_that_report() -> None:
+def test_the_property_is_about_programs_that_report(driver: Driver) -> None:
     code = "import package\nmodel = package.Model()\nmodel.fit(1)\nlabels = model.predict(2)\n"
     named = [(1, 0), (2, 2), (3, 4), (4, 6)]
     answer = lines_of(*((line, LABELS[number]) for line, number in named))
-    assert check(code, answer, Mode.INSERT) == 4
+    assert check(driver, code, answer, Mode.INSERT) == 4
 
 
-def test_a_marker_in_a_hot_loop_reports_once() -> None:
+def test_a_marker_in_a_hot_loop_reports_once(driver: Driver) -> None:
     code = (
         "import package\nmodel = package.Model()\nn = 0\n"
         "for i in range(100_000):\n    n = model.predict(i)[0]\nprint(n)\n"
     )
     answer = lines_of(*((5, label) for label in LABELS))
-    markers, _ = place(answer, Mode.INSERT, code, ast.parse(code), ast.parse)
+    markers, _ = read_markers(answer, Mode.INSERT, code, ast.parse(code), ast.parse)
     assert {(marker.line, marker.column) for marker in markers} == {(5, 4)}
-    ending, reported = run(code, markers)
+    ending, reported = run(driver, code, markers)
     assert ending.output == b"99999\n"
     assert sorted(reported) == sorted({int(marker.milestone) for marker in markers})

@@ -4,7 +4,12 @@ import ast
 
 import pytest
 
-from reward_server.instrument.verification import insert_markers, objection, strip_markers, verify
+from reward_server.instrument.verification import (
+    find_objection,
+    insert_markers,
+    strip_markers,
+    verify,
+)
 from reward_server.model import Marker, Milestone
 
 CODE = '''"""Docstring."""
@@ -46,7 +51,7 @@ def at(line: int, column: int, milestone: int = 2) -> Marker:
      (23, 4), (24, 0), (26, 8)],
 )  # fmt: skip
 def test_markers_may_follow_a_complete_statement(place: tuple[int, int]) -> None:
-    assert objection(CODE, [at(*place)]) is None
+    assert find_objection(CODE, [at(*place)]) is None
 
 
 @pytest.mark.parametrize(
@@ -67,7 +72,7 @@ def test_markers_may_follow_a_complete_statement(place: tuple[int, int]) -> None
     ],
 )
 def test_markers_may_not_stand_elsewhere(place: tuple[int, int]) -> None:
-    assert objection(CODE, [at(*place)]) is not None
+    assert find_objection(CODE, [at(*place)]) is not None
 
 
 def test_several_milestones_may_follow_one_statement_but_none_twice() -> None:
@@ -75,7 +80,7 @@ def test_several_milestones_may_follow_one_statement_but_none_twice() -> None:
     assert not verify(CODE, [at(3, 0, 1), at(3, 0, 1)])
 
 
-def test_inserted_markers_run_after_their_statement_and_come_out_again() -> None:
+def test_markers_run_after_their_statement_and_can_be_removed_again() -> None:
     code = "a = 1\nif a:\n    b = 2\n"
     tree = insert_markers(ast.parse(code), [at(1, 0, 5), at(1, 0, 3), at(3, 4, 7)], "mark")
     seen: list[int] = []
@@ -89,6 +94,6 @@ def test_a_program_that_uses_the_name_of_the_marker_is_not_harmed() -> None:
     assert verify("marker_ = print\nmarker_(3)\nmarker__(4)\n", [at(1, 0)])
 
 
-def test_what_does_not_compile_is_refused() -> None:
-    assert objection("return 1", []) is not None
-    assert objection("x = (", []) is not None
+def test_a_program_that_does_not_compile_is_refused() -> None:
+    assert find_objection("return 1", []) is not None
+    assert find_objection("x = (", []) is not None

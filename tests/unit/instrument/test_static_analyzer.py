@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import ast
 import random
-import sysconfig
-import warnings
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reward_server.instrument.static.analyzer import find_markers
-from reward_server.instrument.verification import verify
 from reward_server.model import Milestone
-from tests.unit.instrument.corpus import PROGRAMS, expected
+from tests.unit.instrument.corpus import PROGRAMS, expected, markers_verify
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LABEL = "#>"
 
@@ -96,7 +96,7 @@ def test_one_step_is_one_milestone(step: str, reached: int) -> None:
         "print(train['loss'], {'val_loss': 0.1}['val_loss'])",
     ],
 )
-def test_what_only_looks_like_a_step_is_none(step: str) -> None:
+def test_code_that_only_looks_like_a_step_is_none(step: str) -> None:
     assert milestones(HEAD + step) - {3} == {1, 2}
 
 
@@ -252,31 +252,11 @@ def mutate(code: str, rng: random.Random) -> str:
     return "\n".join(lines)
 
 
-def check(code: str) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(code)
-            compile(tree, "<program>", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return False
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert verify(code, find_markers(tree))
-    return True
-
-
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(PROGRAMS))
 def test_markers_of_any_mutated_program_verify(seed: int, path: Path) -> None:
     rng = random.Random(seed)  # noqa: S311
     code = path.read_text()
     for _ in range(8):
-        if check(mutate(code, rng)):
+        if markers_verify(mutate(code, rng)):
             break
-
-
-def test_markers_of_the_standard_library_verify() -> None:
-    sources = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
-    sources = [path for path in sources if path.stat().st_size < 100_000][:200]
-    assert sum(check(path.read_text(encoding="utf-8")) for path in sources) > 150

@@ -1,9 +1,8 @@
-"""Chat markers in texts that others wrote, such as `<|im_end|>` in what a program printed.
+"""Special tokens in untrusted text, such as `<|im_end|>` in what a program printed.
 
-A trainer's tokenizer reads such a marker in a message as the real thing, with which a program
-could end its own quotation and speak as somebody else. In prose and output a marker is broken by
-a space after its first character; a program that holds one is not shown at all, because code is
-shown as it is or not.
+A trainer's tokenizer reads such a text as the real token, so a program could end its quotation
+and speak in another role. In prose and output a space after the first character escapes the
+token. A program that holds one is not shown at all, because code is shown unchanged or not.
 """
 
 from __future__ import annotations
@@ -36,22 +35,22 @@ _USUAL = (
 )
 
 
-class Markers:
-    """The markers that are usual, and those of one tokenizer."""
+class SpecialTokens:
+    """The special tokens of common chat templates, and those of one tokenizer."""
 
     def __init__(self, own: Iterable[str] = ()) -> None:
-        exact = sorted({marker for marker in own if len(marker) > 1}, key=len, reverse=True)
+        exact = sorted({token for token in own if len(token) > 1}, key=len, reverse=True)
         self._any = re.compile("|".join([*map(re.escape, exact), *_USUAL]))
-        # Most texts have none, and a look for plain words is a hundred times as fast.
+        # Most texts have none, and a search for plain words is a hundred times as fast.
         words = dict.fromkeys([*_BEGINNINGS, "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", *exact])
         self._words = [word for word in words if word == "<|" or not word.startswith("<|")]
 
-    def are_in(self, text: str) -> bool:
-        """Tell whether a text holds a marker."""
+    def occur_in(self, text: str) -> bool:
+        """Tell whether a text holds a special token."""
         return any(word in text for word in self._words) and bool(self._any.search(text))
 
-    def broken(self, text: str) -> str:
-        """Return a text in which every marker is broken."""
+    def escaped(self, text: str) -> str:
+        """Return a text in which every special token is escaped."""
         if not any(word in text for word in self._words):
             return text
         return self._any.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)

@@ -1,30 +1,30 @@
-"""Measuring prompts: by their characters, or by the tokens of a model's own tokenizer."""
+"""Measures prompts in characters, or in the tokens of a model's own tokenizer."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from reward_server.prompts.chat_markers import Markers
+from reward_server.prompts.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reward_server.prompts.values import Messages
+    from reward_server.prompts.prompt_types import Messages
 
-_USUAL = Markers()
+_USUAL = SpecialTokens()
 
 
 class TokenCounter(Protocol):
     """Measures prompts in one unit.
 
-    `characters_each` is about how many characters a unit has at the least in what programs
-    print, and `most_characters_each` at the most in programs: a longer one is not even looked
-    at. Without `takes_system` a chat has no system message.
+    `characters_each` is a low estimate of the characters per unit in program output.
+    `most_characters_each` is a high one for programs: longer programs are not even tried.
+    Without `takes_system` the chat has no system message.
     """
 
     @property
     def name(self) -> str:
-        """Return what tells this gauge from others."""
+        """Return the unique name of this counter."""
 
     @property
     def unit(self) -> str:
@@ -33,7 +33,7 @@ class TokenCounter(Protocol):
     characters_each: float
     most_characters_each: float
     takes_system: bool
-    markers: Markers
+    special_tokens: SpecialTokens
 
     def measure(self, prompts: Sequence[Messages]) -> list[int]:
         """Return the sizes of whole prompts."""
@@ -50,7 +50,7 @@ class CharacterCounter:
     characters_each = 1.0
     most_characters_each = 1.0
     takes_system = True
-    markers = _USUAL
+    special_tokens = _USUAL
 
     def measure(self, prompts: Sequence[Messages]) -> list[int]:
         """Return the sizes of whole prompts."""

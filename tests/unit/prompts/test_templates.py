@@ -1,4 +1,4 @@
-"""What a prompt says and asks for, and what comes back of it."""
+"""What a prompt says, and how the completion it asks for is read."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from reward_server.extract.completion import extract
 from reward_server.extract.markdown import python_block
 from reward_server.model import ErrorKind, Failure, Milestone, Program, Submission
-from reward_server.prompts.program_output import told
-from reward_server.prompts.wording import Rules, improve_text, in_fence, scratch_text, system_text
+from reward_server.prompts.program_output import excerpt
+from reward_server.prompts.templates import Rules, improve_text, in_fence, scratch_text, system_text
 from reward_server.store.solutions.model_families import FAMILIES, family_of
 from reward_server.store.solutions.parents import ParentBody
 
@@ -67,7 +67,7 @@ def is_prose(text: str) -> bool:
     code=lines.filter(lambda text: text.strip() and not text.startswith("\ufeff")),
     is_cut=st.booleans(),
 )
-def test_an_answer_of_the_asked_form_is_read_as_it_was_written(
+def test_a_completion_of_the_requested_form_is_read_unchanged(
     plan: str,
     code: str,
     is_cut: bool,  # noqa: FBT001 - drawn
@@ -81,7 +81,7 @@ def test_an_answer_of_the_asked_form_is_read_as_it_was_written(
 @given(code=lines.filter(str.strip), out=lines, err=lines)
 def test_nothing_a_program_says_leaves_its_fence(code: str, out: str, err: str) -> None:
     parent = replace(PARENT, code=code)
-    output = told(out, err, failed=False, room=4000)
+    output = excerpt(out, err, failed=False, limit=4000)
     text = improve_text("# Task\n```\nid,y\n```\n", parent, output, RULES)
     block = python_block(text.split("\n"))
     assert block is not None
@@ -97,7 +97,7 @@ def test_nothing_a_program_says_leaves_its_fence(code: str, out: str, err: str) 
 def test_losses_come_before_the_rest_and_cuts_are_marked() -> None:
     noise = [f"working on part {at}" for at in range(200)]
     noise[50] = "epoch 3 validation loss: 0.4321"
-    output = told("\n".join(noise), "", failed=False, room=300)
+    output = excerpt("\n".join(noise), "", failed=False, limit=300)
     assert "validation loss: 0.4321" in output
     assert "working on part 199" in output
     assert "working on part 60" not in output
@@ -106,17 +106,17 @@ def test_losses_come_before_the_rest_and_cuts_are_marked() -> None:
 
 def test_of_a_failed_program_the_error_is_shown() -> None:
     trace = 'Traceback (most recent call last):\n  File "x.py", line 3\nKeyError: "y"\n'
-    output = told("epoch 1 loss 0.5\n" * 100, trace + "bye\n" * 50, failed=True, room=260)
+    output = excerpt("epoch 1 loss 0.5\n" * 100, trace + "bye\n" * 50, failed=True, limit=260)
     assert 'KeyError: "y"' in output
 
 
-@given(out=lines, err=lines, failed=st.booleans(), room=st.integers(0, 400))
-def test_output_keeps_to_its_room(out: str, err: str, failed: bool, room: int) -> None:  # noqa: FBT001
-    assert len(told(out, err, failed=failed, room=room)) <= max(0, room)
+@given(out=lines, err=lines, failed=st.booleans(), limit=st.integers(0, 400))
+def test_output_keeps_to_its_limit(out: str, err: str, failed: bool, limit: int) -> None:  # noqa: FBT001
+    assert len(excerpt(out, err, failed=failed, limit=limit)) <= max(0, limit)
 
 
 def test_a_huge_line_is_cut_and_marked() -> None:
-    output = told("x" * 1_000_000, "", failed=False, room=2000)
+    output = excerpt("x" * 1_000_000, "", failed=False, limit=2000)
     assert len(output) < 300
     assert "…" in output
 

@@ -1,4 +1,4 @@
-"""Tokens are counted as a trainer counts them, and nothing quoted speaks as somebody else."""
+"""Tokens are counted as a trainer counts them, and quoted text cannot change the role."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_server.errors import SetupError
-from reward_server.prompts.chat_markers import Markers
 from reward_server.prompts.chat_tokens import FRAME_TOKENS, ChatTokenCounter
 from reward_server.prompts.composer import BriefingLevels, Composer
-from reward_server.prompts.values import Message
-from reward_server.prompts.wording import Rules
-from tests.integration.prompts import bpe
+from reward_server.prompts.prompt_types import Message
+from reward_server.prompts.special_tokens import SpecialTokens
+from reward_server.prompts.templates import Rules
+from tests.support import bpe
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,9 +38,9 @@ def test_the_whole_rendered_prompt_is_counted(tokenizer: ChatTokenCounter) -> No
 def test_without_a_template_every_message_has_an_allowance(tmp_path: Path) -> None:
     folder = bpe.train(tmp_path, TEXTS, template=None)
     for path in (folder, folder / "tokenizer.json"):
-        gauge = ChatTokenCounter("plain", path)
-        contents = sum(gauge.measure_texts([message.content for message in CHAT]))
-        assert gauge.measure([CHAT]) == [contents + 3 * FRAME_TOKENS]
+        counter = ChatTokenCounter("plain", path)
+        contents = sum(counter.measure_texts([message.content for message in CHAT]))
+        assert counter.measure([CHAT]) == [contents + 3 * FRAME_TOKENS]
 
 
 def test_the_file_chat_template_jinja_comes_first(tmp_path: Path) -> None:
@@ -66,11 +66,11 @@ def test_of_several_templates_the_default_is_taken(tmp_path: Path) -> None:
 )
 def test_a_chat_without_system_messages_has_one_message(tmp_path: Path, template: str) -> None:
     only_users = "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}"
-    gauge = ChatTokenCounter("x", bpe.train(tmp_path, TEXTS, template=template + only_users))
-    assert not gauge.takes_system
+    counter = ChatTokenCounter("x", bpe.train(tmp_path, TEXTS, template=template + only_users))
+    assert not counter.takes_system
     rules = Rules("t", True, 60, 1 << 30, 1, has_gpu=False)  # noqa: FBT003
-    rungs = BriefingLevels.of(["# T\n", "# T\n\nMore.\n"], gauge)
-    (message,) = Composer.of(gauge, 1024, rules, rungs).scratch()
+    levels = BriefingLevels.of(["# T\n", "# T\n\nMore.\n"], counter)
+    (message,) = Composer.of(counter, 1024, rules, levels).scratch()
     assert message.role == "user"
     assert "no network" in message.content
     assert "# T\n\nMore.\n" in message.content
@@ -79,9 +79,7 @@ def test_a_chat_without_system_messages_has_one_message(tmp_path: Path, template
 @pytest.mark.parametrize(
     "template", ["{% if %}", "{{ raise_exception('never') }}", "{{ ''.__class__.__mro__[1] }}"]
 )
-def test_a_template_that_fails_or_reaches_out_stops_the_start(
-    tmp_path: Path, template: str
-) -> None:
+def test_a_template_that_fails_or_escapes_stops_the_start(tmp_path: Path, template: str) -> None:
     folder = bpe.train(tmp_path, TEXTS, template=template)
     with pytest.raises(SetupError, match="template"):
         ChatTokenCounter("x", folder)
@@ -102,20 +100,20 @@ pieces = st.sampled_from(
 
 @given(text=st.lists(pieces, max_size=20).map("".join))
 def test_no_broken_text_holds_a_special_token(tokenizer: ChatTokenCounter, text: str) -> None:
-    broken = tokenizer.markers.broken(text)
-    assert not tokenizer.markers.are_in(broken)
+    broken = tokenizer.special_tokens.escaped(text)
+    assert not tokenizer.special_tokens.occur_in(broken)
     tokens = tokenizer._tokenizer.encode(broken, add_special_tokens=False).tokens
     assert not set(tokens) & set(bpe.SPECIALS)
-    assert (broken == text) == (not tokenizer.markers.are_in(text))
+    assert (broken == text) == (not tokenizer.special_tokens.occur_in(text))
 
 
 def test_usual_markers_are_known_without_a_tokenizer() -> None:
-    markers = Markers()
+    markers = SpecialTokens()
     for marker in (
         *("<|eot_id|>", "<|start_header_id|>", "<\uff5cUser\uff5c>", "<s>", "</s>", "[/INST]"),
         *("<<SYS>>", "<start_of_turn>", "<eos>"),
     ):
-        assert markers.are_in(f"a{marker}b")
-        assert not markers.are_in(markers.broken(f"a{marker}b"))
+        assert markers.occur_in(f"a{marker}b")
+        assert not markers.occur_in(markers.escaped(f"a{marker}b"))
     for harmless in ("a < b | c > d", "x[INST", "df[df.a<s]", "<b>bold</b>", "a <| b |> c"):
-        assert markers.broken(harmless) == harmless
+        assert markers.escaped(harmless) == harmless

@@ -1,4 +1,4 @@
-"""What is asked for and what comes of it."""
+"""A query for prompts, and the prompts that answer it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class Strategy(StrEnum):
     """How parents are chosen.
 
-    `previous_step` draws evenly from the run's step before; `best` evenly from the few best
-    programs; `softmax` prefers the better ones by their reward; `diverse` goes round the
-    families of models, in each from the best on.
+    `previous_step` draws uniformly from the run's previous step; `best` uniformly from the few
+    best programs; `softmax` weights programs by their reward; `diverse` alternates between
+    the families of models, best first within each.
     """
 
     PREVIOUS_STEP = "previous_step"
@@ -28,14 +28,14 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CharacterBudget:
-    """The contents of all messages have at most so many characters."""
+    """A limit on the characters of all messages together."""
 
     characters: int
 
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """The whole prompt, as the model's chat template renders it, has at most so many tokens."""
+    """A limit on the tokens of the whole prompt, as the model's chat template renders it."""
 
     tokens: int
     tokenizer: str
@@ -46,9 +46,9 @@ Budget: TypeAlias = CharacterBudget | TokenBudget
 
 @dataclass(frozen=True, slots=True)
 class PromptQuery:
-    """Which prompts are asked for; what is `None` is as the settings say.
+    """The requested prompts; a field that is `None` takes its value from the settings.
 
-    With `parent_ids` nothing is drawn: one prompt is made for each of these solutions.
+    With `parent_ids` nothing is drawn: each of these solutions gets one prompt.
     """
 
     task_id: str
@@ -79,7 +79,7 @@ Messages: TypeAlias = tuple[Message, ...]
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model is asked; `fallback` says why there is no parent where one was drawn for."""
+    """A prompt for the model; `fallback` says why it has no parent although one was due."""
 
     kind: PromptKind
     messages: Messages

@@ -1,4 +1,4 @@
-"""From what a language model answered to markers that can be believed."""
+"""A language model's reply becomes markers that can be trusted."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reward_server.instrument.lm.comments import without_comments
-from reward_server.instrument.lm.placing import place
 from reward_server.instrument.lm.plausibility import Plausibility
-from reward_server.instrument.lm.prompts import Mode
+from reward_server.instrument.lm.prompts import Mode, without_comments
+from reward_server.instrument.lm.reply_markers import read_markers
 from reward_server.instrument.static.analyzer import find_markers
 from reward_server.instrument.verification import verify
 from reward_server.model import Marker, Milestone
@@ -45,7 +44,7 @@ def inserted(code: str, *pairs: tuple[object, str]) -> tuple[set[tuple[int, int,
 
 
 def read(code: str, answer: str, mode: Mode) -> tuple[set[tuple[int, int, str]], str]:
-    markers, reason = place(answer, mode, code, ast.parse(code), ast.parse)
+    markers, reason = read_markers(answer, mode, code, ast.parse(code), ast.parse)
     assert verify(code, markers)
     return {(m.line, m.column, m.milestone.label) for m in markers}, reason or ""
 
@@ -83,7 +82,7 @@ def test_a_line_means_the_innermost_statement_it_is_of(
         (6, "predicted test labels", "not at such a step"),
     ],
 )
-def test_one_place_that_cannot_be_is_left_out_alone(line: int, milestone: str, why: str) -> None:
+def test_one_invalid_line_is_dropped_alone(line: int, milestone: str, why: str) -> None:
     found, reason = inserted(CODE, (2, "imported packages"), (line, milestone))
     assert found == {(2, 0, "imported packages")}
     assert reason == f"left out: 1 {why}"
@@ -178,7 +177,7 @@ def test_the_originals_own_prints_are_no_markers() -> None:
         (2, 'print("loaded data")', "not at such a step"),
     ],
 )
-def test_one_added_print_that_may_not_be_is_left_out_alone(line: int, text: str, why: str) -> None:
+def test_one_invalid_print_is_dropped_alone(line: int, text: str, why: str) -> None:
     answer = rewritten(CODE, (2, 'print("imported packages")'), (line, text))
     if line == 2:
         answer = rewritten(CODE, (2, f'print("imported packages")\n{text}'))
@@ -230,7 +229,7 @@ def test_a_program_that_was_altered_is_refused_whole(name: str) -> None:
         "```python\n" + "(" * 5000 + "\n```",
     ],
 )
-def test_what_is_no_python_is_refused(answer: str) -> None:
+def test_a_reply_that_is_no_python_is_refused(answer: str) -> None:
     found, reason = read(CODE, answer, Mode.REWRITE)
     assert found == set()
     assert reason == "its answer is not a Python program"
@@ -250,7 +249,7 @@ def test_comments_and_layout_are_no_change() -> None:
     assert found == {(3, 0, "loaded data")}
 
 
-def test_every_body_of_every_statement_is_walked() -> None:
+def test_every_block_of_every_statement_is_visited() -> None:
     code = """\
 import pandas as pd
 async def f(x):
@@ -318,7 +317,7 @@ LATER = [label for label in STEPS if label != "imported packages"]
         "import random\nlabels = [random.random() for _ in range(3)]",
     ],
 )
-def test_what_cannot_be_a_step_is_believed_to_be_none(step: str) -> None:
+def test_a_statement_that_cannot_be_a_step_is_implausible(step: str) -> None:
     code = IMPORTS + step
     last = ast.parse(code).body[-1]
     plausibility = Plausibility(ast.parse(code))
@@ -349,7 +348,7 @@ def test_what_cannot_be_a_step_is_believed_to_be_none(step: str) -> None:
         ("w = np.zeros(3)\nlabels = w @ w", "predicted test labels"),
     ],
 )
-def test_what_can_be_a_step_is_believed(step: str, milestone: str) -> None:
+def test_a_statement_that_can_be_a_step_is_plausible(step: str, milestone: str) -> None:
     code = IMPORTS + step
     last = ast.parse(code).body[-1]
     marker = Marker(last.lineno, last.col_offset, STEPS[milestone])

@@ -1,4 +1,4 @@
-"""A small real tokenizer with a chat template, trained on texts of ours."""
+"""A small real tokenizer with a chat template, trained on texts of this repository."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,8 +20,21 @@ TEMPLATE = (
 )
 
 
+PATTERNS = (
+    "tests/unit/instrument/**/*.py",
+    "docs/*.md",
+    "reward_server/tasks/catalog/*/description.md",
+)
+
+
+def train_on_repository(folder: Path) -> Path:
+    """Train on the programs, documents and task descriptions of this repository."""
+    paths = (path for pattern in PATTERNS for path in sorted(ROOT.glob(pattern)))
+    return train(folder, (path.read_text() for path in paths))
+
+
 def train(folder: Path, texts: Iterable[str], template: str | None = TEMPLATE) -> Path:
-    """Make a byte-level BPE as models of today have it, in a folder as models come in."""
+    """Train a byte-level BPE, in a folder with the layout of published models."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

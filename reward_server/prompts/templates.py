@@ -1,4 +1,4 @@
-"""The words of prompts. They ask for what `extract` reads: prose, then one Python block."""
+"""The texts of prompts. They ask for the form that `extract` reads: prose, then a Python block."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MEND = (
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a program for one task has and must keep to."""
+    """The resources of a program for one task, and the rules it must follow."""
 
     task_id: str
     higher_is_better: bool
@@ -42,7 +42,7 @@ class Rules:
 
     @classmethod
     def of(cls, card: Card, ceiling: Limits, wall_seconds: float | None, *, has_gpu: bool) -> Rules:
-        """Return the rules of a task on this server, and of a run that allows less time."""
+        """Return the rules of a task on this server; a run may allow less time."""
         most = min(card.wall_seconds, ceiling.wall_seconds)
         return cls(
             task_id=card.id,
@@ -60,7 +60,7 @@ class Rules:
 
 
 def system_text(rules: Rules) -> str:
-    """Say who answers, and what every program must keep to."""
+    """Return the system message: the setting, and the rules for every program."""
     hardware = "one GPU" if rules.has_gpu else "no GPU"
     return (
         "You solve machine-learning tasks with Python programs. A program\n"
@@ -74,12 +74,12 @@ def system_text(rules: Rules) -> str:
 
 
 def scratch_text(briefing: str) -> str:
-    """Ask for a first program."""
+    """Return the request for a first program."""
     return f"{briefing}\n{_SCRATCH}"
 
 
 def improve_text(briefing: str, parent: ParentBody, output: str, rules: Rules) -> str:
-    """Ask for a better program than the one shown."""
+    """Return the request for a better program than the one shown."""
     ask = _IMPROVE if parent.failure is None else _MEND
     parts = [
         f"{briefing}\n## A program to improve\n\nThis was your earlier answer:",
@@ -92,12 +92,12 @@ def improve_text(briefing: str, parent: ParentBody, output: str, rules: Rules) -
 
 
 def output_text(block: str) -> str:
-    """Introduce what a program printed."""
+    """Return the section that shows what a program printed."""
     return f"Of what it printed:\n{block}"
 
 
 def in_fence(code: str) -> str:
-    """Return a program as a block that nothing in it can close."""
+    """Return a program as a code block that nothing in it can close."""
     runs = _BACKTICKS.findall(code) if "```" in code else []
     longest = max(map(len, runs), default=2)
     fence = "`" * (longest + 1)
@@ -106,7 +106,7 @@ def in_fence(code: str) -> str:
 
 
 def verdict_text(parent: ParentBody, rules: Rules) -> str:
-    """Say how a program did: its score or its error, its medal, its time."""
+    """Describe the result of a program: its score or error, its medal, its time."""
     took = f"{parent.duration_seconds:,.1f} of the {rules.wall_seconds:,g} seconds it may take"
     if parent.failure is None:
         score = "no score" if parent.score is None else f"{parent.score:.6g}"

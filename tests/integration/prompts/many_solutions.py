@@ -1,4 +1,4 @@
-"""Very many made-up solutions, written by the database itself: a million take minutes."""
+"""Generates many solutions inside the database: a million take minutes."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ async def fill(
         "program": program,
     }
     async with engine.connect() as connection:
-        # Nobody waits for these jobs, and a million notices would only be in the way; words are
-        # much quicker to index all at once.
+        # Nobody waits for these jobs, so a million notifications would only slow the inserts.
+        # Building the index of words once is much faster than updating it row by row.
         await connection.execute(text("ALTER TABLE jobs DISABLE TRIGGER jobs_are_told"))
         words = (await connection.execute(_WORDS)).scalar_one()
         await connection.execute(text("DROP INDEX ix_solutions_words"))
