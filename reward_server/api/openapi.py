@@ -64,6 +64,8 @@ _SECURITY: dict[str, Part] = {
 _OPEN_PATHS = {"/livez", "/readyz", "/metrics", "/version"}
 _BOUNDS = {"minimum", "maximum"}
 _LARGEST_INTEGER = (1 << 63) - 1  # FastAPI makes floats of bounds, and this one becomes larger
+# Clients that generate code from the document know these models by another name than ours.
+_PUBLISHED_NAMES = {"ScoreAnswer": "Answer", "SortOrder": "Order"}
 _OPERATION_IDS = {
     "submit": "submit_job",
     "cancel": "cancel_job",
@@ -105,6 +107,8 @@ def _complete(document: Part) -> Part:
         _tell_problems(operation, is_open=is_open)
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
+    for name, published in _PUBLISHED_NAMES.items():
+        schemas[published] = {**schemas.pop(name), "title": published}
     document["info"]["description"] = _DESCRIPTION
     document["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
     document["components"] = {
@@ -185,4 +189,7 @@ def _tidy(node: object) -> None:
                     part.get("schema", part).pop("title", None)
             if name in _BOUNDS and node.get("type") == "integer":
                 node[name] = min(int(value), _LARGEST_INTEGER)
+            if name == "$ref" and value.rpartition("/")[2] in _PUBLISHED_NAMES:
+                prefix, _, model = value.rpartition("/")
+                node[name] = f"{prefix}/{_PUBLISHED_NAMES[model]}"
             _tidy(value)

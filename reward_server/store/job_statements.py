@@ -53,7 +53,7 @@ RECORD = text(f"""
     )
     INSERT INTO solutions ({_NAMES})
     SELECT id, {", ".join(_FROM_JOB)}, {_VALUES} FROM ended
-    RETURNING id, created_at
+    RETURNING id, created_at, {", ".join(_FROM_JOB)}
 """)  # noqa: S608 - made of column names
 
 CANCEL = text("""

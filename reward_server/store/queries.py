@@ -15,11 +15,11 @@ from reward_server.model import ErrorKind
 from reward_server.store import job_statements
 from reward_server.store.database import Database
 from reward_server.store.rows import (
-    answer_of,
     failure_of,
     order_parameters,
     outcome_parameters,
     placement_parameters,
+    read,
     solution_parameters,
     storable,
     storable_or_none,
@@ -110,7 +110,7 @@ class Store(Database):
         row = await self.row(job_statements.RECORD, parameters)
         if row is None:
             return await self._recorded(job_id)
-        return answer_of(verdict, job_id, attempt, row.id, row.created_at)
+        return to_answer(parameters | row._asdict())
 
     async def cancel(self, job_id: UUID) -> bool:
         """End a job that nobody wants any more; False when it has already ended."""
@@ -137,12 +137,12 @@ class Store(Database):
     async def answer(self, job_id: UUID) -> StoredAnswer | None:
         """Return the result of a job, once it has one."""
         row = await self.row(job_statements.ANSWER, {"job_id": job_id})
-        return None if row is None else to_answer(row)
+        return None if row is None else to_answer(row._asdict())
 
     async def answers(self, job_ids: Sequence[UUID]) -> dict[UUID, StoredAnswer]:
         """Return the results of these jobs, as far as they have one."""
         rows = await self.rows(job_statements.ANSWERS, {"job_ids": list(job_ids)})
-        return {row.job_id: to_answer(row) for row in rows}
+        return {row.job_id: to_answer(row._asdict()) for row in rows}
 
     async def twin(
         self, program_digest: str, submission: Submission, data_digest: str, box: Box
@@ -157,7 +157,7 @@ class Store(Database):
             "sandbox_image": box.image,
         }
         row = await self.row(job_statements.TWIN, parameters)
-        return None if row is None else to_answer(row)
+        return None if row is None else to_answer(row._asdict())
 
     async def known_solutions(self, solution_ids: Collection[UUID]) -> set[UUID]:
         """Return which of these solutions exist."""
@@ -171,11 +171,12 @@ class Store(Database):
             return None
         depth = {"id": solution_id, "depth": _DEEPEST_LINEAGE}
         most = {"id": solution_id, "most": _MOST_CHILDREN}
+        rewards = await self.rows(job_statements.REWARDS, {"id": solution_id})
         return SolutionDetail(
-            answer=to_answer(row),
+            answer=to_answer(row._asdict()),
             ancestors=_relatives(await self.rows(job_statements.ANCESTORS, depth)),
             children=_relatives(await self.rows(job_statements.CHILDREN, most)),
-            rewards=_rewards(await self.rows(job_statements.REWARDS, {"id": solution_id})),
+            rewards=tuple(read(KeptReward, row) for row in rewards),
         )
 
     async def solutions(self, wanted: SolutionFilter) -> Page:
@@ -235,12 +236,6 @@ def _join(order: NewJob, existing: Row[Any]) -> Accepted:
         raise RequestError(ErrorKind.CONFLICT, message)
     state = JobState(existing.state)
     return Accepted(existing.id, is_new=False, state=state, attempt=existing.attempt)
-
-
-def _rewards(rows: Sequence[Row[Any]]) -> tuple[KeptReward, ...]:
-    return tuple(
-        KeptReward(row.scheme, row.scheme_version, row.value, row.created_at) for row in rows
-    )
 
 
 def _relatives(rows: Sequence[Row[Any]]) -> tuple[Relative, ...]:

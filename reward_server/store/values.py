@@ -6,22 +6,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from reward_server.model import Priority
+from reward_server.model import Priority, Verdict
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
     from reward_server.model import (
-        Box,
         Execution,
         Failure,
         Grade,
-        Instrumentation,
         Milestone,
         PromptKind,
         Submission,
-        Timings,
     )
 
 
@@ -142,46 +139,28 @@ class JobRow:
     finished_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredAnswer:
-    """Everything that is known about one solution; `failure` is set unless it is valid."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer(Verdict):
+    """A verdict as the store keeps it: `POST /score` publishes its fields.
+
+    The submission is without its source and its own time limit; only the program is kept.
+    """
 
     job_id: UUID
     solution_id: UUID
-    task_id: str
-    run_id: str
-    step: int | None
-    sample_id: str | None
-    parent_id: UUID | None
-    prompt_kind: PromptKind
-    code: str
-    plan: str
-    program_digest: str
-    status: JobState
-    reward: float
-    score: float | None
-    higher_is_better: bool
-    valid: bool
-    failure: Failure | None
-    milestones: tuple[Milestone, ...]
-    duration_seconds: float
-    cpu_seconds: float
-    timings: Timings
-    peak_memory_bytes: int
-    stdout_tail: str
-    stderr_tail: str
-    instrumentation: Instrumentation
-    sandbox: Box
-    exit_code: int | None
-    pressure: float | None
-    contended: bool
-    reused_from: UUID | None
-    data_digest: str
-    scheme: str
-    scheme_version: int
     attempt: int
-    medal: str | None
     created_at: datetime
+    program_digest: str
+
+    @property
+    def failure(self) -> Failure | None:
+        """Return why the solution has no score, if it has none."""
+        return self.grade.failure
+
+    @property
+    def status(self) -> JobState:
+        """Return the state of the job that ended with this answer."""
+        return JobState.SCORED if self.failure is None else JobState.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +218,8 @@ class KeptReward:
     """What a solution earns under another scheme than the one it was answered with."""
 
     scheme: str
-    scheme_version: int
     value: float
+    scheme_version: int
     created_at: datetime
 
 

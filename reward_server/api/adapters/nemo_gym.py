@@ -134,7 +134,7 @@ async def verify(
         name="/".join(map(str, indices))[:256] or None,
     )
     [answer] = await score(services, client, [sample])
-    content = {**row, **measure(answer), "reward": answer.reward}
+    content = {**row, **measure(answer), "reward": answer.reward.value}
     text = await asyncio.to_thread(json.dumps, content)  # with all tokens and their logarithms
     return Response(text, media_type="application/json")
 

@@ -81,7 +81,7 @@ async def get_reward(
         for query, prompt, label in zip(asked.query, asked.prompts, asked.labels, strict=True)
     ]
     answers = await score(services, client, samples)
-    rewards = [answer.reward for answer in answers]
+    rewards = [answer.reward.value for answer in answers]
     measured = [measure(answer) for answer in answers]
     logs = {name: [one[name] for one in measured] for name in measured[0]}
     return as_json(RewardsOut(rewards=rewards, scores=rewards, extra_logs=logs), 200)

@@ -159,12 +159,12 @@ async def task_result(
 
 
 def _result(answer: StoredAnswer) -> RollResultOut:
-    program = DebugOut(time_cost=answer.duration_seconds)
-    part = DimensionOut(score=answer.reward, debug_info={"program": program})
+    program = DebugOut(time_cost=answer.execution.duration_seconds)
+    part = DimensionOut(score=answer.reward.value, debug_info={"program": program})
     started = answer.created_at - timedelta(seconds=answer.timings.total)
     return RollResultOut(
         errcode=0,
-        reward_score=answer.reward,
+        reward_score=answer.reward.value,
         dimention_reward_score={"reward_server": part},
         start_time=started.isoformat(),
         end_time=answer.created_at.isoformat(),

@@ -154,16 +154,16 @@ async def _ending(services: Services, job_id: UUID, *, is_fresh: bool) -> Stored
 
 def measure(answer: StoredAnswer) -> dict[str, float]:
     """Return what a trainer may log beside the reward: numbers, the same for every sample."""
-    failure = answer.failure
+    failure, execution = answer.failure, answer.execution
     return {
-        "valid": float(answer.valid),
+        "valid": float(failure is None),
         "medal": float(answer.medal is not None),
-        "milestones": float(len(answer.milestones)),
+        "milestones": float(len(execution.milestones)),
         "timed_out": float(failure is not None and failure.kind is ErrorKind.TIMEOUT),
-        "duration_seconds": answer.duration_seconds,
-        "cpu_seconds": answer.cpu_seconds,
+        "duration_seconds": execution.duration_seconds,
+        "cpu_seconds": execution.cpu_seconds,
         "queue_seconds": answer.timings.queue,
-        "contended": float(answer.contended),
+        "contended": float(execution.contended),
     }
 
 

@@ -65,5 +65,5 @@ async def reward(
     sample = AdapterSample(_DOOR, read_label(asked.label), written, run_id)
     [answer] = await score(services, client, [sample])
     if reward_key is None:
-        return as_json(SlimeRewardOut(answer.reward), 200)
-    return as_json(SlimeRewardOut({**measure(answer), reward_key: answer.reward}), 200)
+        return as_json(SlimeRewardOut(answer.reward.value), 200)
+    return as_json(SlimeRewardOut({**measure(answer), reward_key: answer.reward.value}), 200)

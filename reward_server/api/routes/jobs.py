@@ -59,13 +59,13 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 
 @routes.post(
     "/score",
-    response_model=answers.Answer,
+    response_model=answers.ScoreAnswer,
     responses={**_ACCEPTED, **_REFUSALS},
     openapi_extra=describe_submission(ScoreRequest),
 )
 @routes.post(
     "/v1/score",
-    response_model=answers.Answer,
+    response_model=answers.ScoreAnswer,
     responses={**_ACCEPTED, **_REFUSALS},
     openapi_extra=describe_submission(ScoreRequest),
 )
@@ -113,11 +113,13 @@ def _ending(
     if isinstance(ending, InfrastructureError | RequestError):
         error = answers.NoRewardOut.of(ending.kind, ending.message)
         return answers.EndingOut(job_id=job_id, answer=None, error=error)
-    return answers.EndingOut(job_id=job_id, answer=answers.Answer.of(ending), error=None)
+    return answers.EndingOut(job_id=job_id, answer=answers.ScoreAnswer.of(ending), error=None)
 
 
 @routes.get(
-    "/v1/jobs/{job_id:job}", response_model=answers.Answer, responses={**_ACCEPTED, **told(404)}
+    "/v1/jobs/{job_id:job}",
+    response_model=answers.ScoreAnswer,
+    responses={**_ACCEPTED, **told(404)},
 )
 async def job(job_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
     """Return a job's answer once it has ended, waiting for it up to `wait_seconds`."""
@@ -148,7 +150,7 @@ async def cancel_steps(request: Request, services: Wired, client: Client) -> Res
 def _job_response(job_id: UUID, ending: StoredAnswer | JobState) -> Response:
     if isinstance(ending, JobState):
         return as_json(answers.JobOut(job_id=job_id, status=_open_state(ending)), 202)
-    return as_json(answers.Answer.of(ending), 200)
+    return as_json(answers.ScoreAnswer.of(ending), 200)
 
 
 def _open_state(state: JobState) -> Literal["queued", "running"]:

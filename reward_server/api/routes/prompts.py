@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from reward_server.api.problems import told
+from reward_server.api.schemas.derived import Out, publishes
 from reward_server.api.schemas.requests import (
     WHOLE,
     Name,
@@ -19,6 +20,7 @@ from reward_server.api.schemas.requests import (
 )
 from reward_server.api.services import Wired, as_json
 from reward_server.prompts.values import CharacterBudget, PromptQuery, Strategy, TokenBudget
+from reward_server.store.solutions.parents import BestOfBoth, Spread
 
 if TYPE_CHECKING:
     from reward_server.prompts.values import Budget, Prompt
@@ -126,18 +128,14 @@ class PromptsRequest(_In):
         )
 
 
-class _Out(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
-
-
-class MessageOut(_Out):
+class MessageOut(Out):
     """One message of a chat."""
 
     role: Literal["system", "user"]
     content: str
 
 
-class PromptOut(_Out):
+class PromptOut(Out):
     """A prompt; send `kind` and `parent_id` along with what the model answers.
 
     `fallback` says why a prompt that was to improve on something is one from scratch.
@@ -149,7 +147,7 @@ class PromptOut(_Out):
     fallback: str | None
 
 
-class PromptsOut(_Out):
+class PromptsOut(Out):
     """The prompts, in the order in which they were drawn."""
 
     prompts: list[PromptOut]
@@ -160,26 +158,17 @@ class PromptsOut(_Out):
         return cls.model_validate({"prompts": prompts})
 
 
-class SpreadOut(_Out):
+@publishes(Spread)
+class SpreadOut(Out):
     """The mean and the highest of some rewards."""
 
-    mean: float | None
-    max: float | None
 
-
-class BestOfBothOut(_Out):
+@publishes(BestOfBoth, from_scratch=SpreadOut, from_improving=SpreadOut, best_of_both=SpreadOut)
+class BestOfBothOut(Out):
     """What improving on one's own solutions was worth in a run.
 
     A sample is a solution from scratch; of its children the best counts.
     """
-
-    samples: int
-    improved: int
-    children: int
-    better: int
-    from_scratch: SpreadOut
-    from_improving: SpreadOut
-    best_of_both: SpreadOut
 
 
 @routes.post(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Self
-from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
@@ -13,13 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reward_server.api.problems import told
 from reward_server.api.schemas import answers
+from reward_server.api.schemas.derived import publishes
 from reward_server.api.schemas.requests import SolutionId
 from reward_server.api.services import NDJSON, Id, Wired, parse_id
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
-from reward_server.store.solutions.lineage import MOST_GENERATIONS
+from reward_server.store.solutions.lineage import MOST_GENERATIONS, Generation
 from reward_server.store.solutions.paging import SolutionFilter, SortOrder
-from reward_server.store.solutions.statistics import MOST_RUNS
+from reward_server.store.solutions.statistics import MOST_RUNS, RunSpan
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -63,24 +62,13 @@ class SolutionQuery(_Filter):
     cursor: str | None = None
 
 
-class GenerationOut(BaseModel):
-    """A solution in a lineage; `generation` is below zero for ancestors, above for descendants."""
-
+class _Row(BaseModel):
     model_config = ConfigDict(from_attributes=True, frozen=True)
 
-    solution_id: UUID
-    parent_id: UUID | None
-    generation: int
-    task_id: str
-    run_id: str
-    step: int | None
-    reward: float
-    score: float | None
-    higher_is_better: bool
-    valid: bool
-    reward_change: float | None
-    score_change: float | None
-    created_at: datetime
+
+@publishes(Generation)
+class GenerationOut(_Row):
+    """A solution in a lineage; `generation` is below zero for ancestors, above for descendants."""
 
 
 class GenerationsOut(BaseModel):
@@ -89,14 +77,9 @@ class GenerationsOut(BaseModel):
     lineage: list[GenerationOut]
 
 
-class RunOut(BaseModel):
+@publishes(RunSpan)
+class RunOut(_Row):
     """A run that has solutions."""
-
-    model_config = ConfigDict(from_attributes=True, frozen=True)
-
-    run_id: str
-    first_at: datetime
-    last_at: datetime
 
 
 class RunsOut(BaseModel):
@@ -194,7 +177,9 @@ async def solution(solution_id: Id, services: Wired) -> answers.SolutionOut:
     if detail is None:
         raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")
     stored = detail.answer
-    standing = services.registry.standing(stored.task_id, stored.data_digest, stored.score)
+    standing = services.registry.standing(
+        stored.submission.task_id, stored.data_digest, stored.grade.score
+    )
     return answers.SolutionOut.of_detail(detail, standing)
 
 

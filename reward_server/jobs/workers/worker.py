@@ -293,7 +293,7 @@ class Worker:
         except InfrastructureError as error:
             await self._after_fault(job, error)
         else:
-            if answer.duration_seconds > 0 and answer.reused_from is None:
+            if answer.execution.duration_seconds > 0 and answer.reused_from is None:
                 self._breaker.passed()
             self._meter.ended(answer)
             self._endings.tell(job.job_id, answer)

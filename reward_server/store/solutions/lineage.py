@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
 from reward_server.store.database import Database
+from reward_server.store.rows import read
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
-
-    from sqlalchemy import Row
 
 MOST_GENERATIONS = 100
 _MOST_RELATIVES = 2_000
@@ -75,22 +74,5 @@ class Lineage(Database):
     async def of(self, solution_id: UUID, up: int, down: int) -> tuple[Generation, ...]:
         """Return ancestors, the solution and descendants, the eldest first; empty if unknown."""
         parameters = {"id": solution_id, "up": up, "down": down, "most": _MOST_RELATIVES}
-        return tuple(map(_read, await self.rows(_LINE, parameters)))
-
-
-def _read(row: Row[Any]) -> Generation:
-    return Generation(
-        solution_id=row.id,
-        parent_id=row.parent_id,
-        generation=row.generation,
-        task_id=row.task_id,
-        run_id=row.run_id,
-        step=row.step,
-        reward=row.reward,
-        score=row.score,
-        higher_is_better=row.higher_is_better,
-        valid=row.valid,
-        reward_change=row.reward_change,
-        score_change=row.score_change,
-        created_at=row.created_at,
-    )
+        rows = await self.rows(_LINE, parameters)
+        return tuple(read(Generation, row, solution_id=row.id) for row in rows)

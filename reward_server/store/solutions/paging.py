@@ -19,17 +19,15 @@ from sqlalchemy import select, tuple_
 
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
-from reward_server.store.rows import parse_parent_id, storable, to_summary
+from reward_server.store.rows import parse_parent_id, read, storable
 from reward_server.store.solutions.search import matches
 from reward_server.store.tables import solutions
-from reward_server.store.values import Page
+from reward_server.store.values import Page, StoredSummary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy import Column, ColumnElement, Row, Select
-
-    from reward_server.store.values import StoredSummary
 
 MOST_PER_PAGE = 500
 _LONGEST_CURSOR = 300
@@ -93,7 +91,7 @@ def select_page(wanted: SolutionFilter) -> Select[Any]:
 
 def to_page(rows: Sequence[Row[Any]], wanted: SolutionFilter) -> Page:
     """Read the rows of `select_page`."""
-    shown = tuple(map(to_summary, rows[: wanted.limit]))
+    shown = tuple(read(StoredSummary, row, solution_id=row.id) for row in rows[: wanted.limit])
     has_more = len(rows) > wanted.limit
     return Page(shown, _encode(shown[-1], wanted.order) if has_more else None)
 

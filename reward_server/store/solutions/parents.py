@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import text
 
-from reward_server.model import Milestone
 from reward_server.store.database import Database
-from reward_server.store.rows import failure_of, storable
+from reward_server.store.rows import failure_of, read, storable
 from reward_server.store.solutions.model_families import OTHER
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Row, TextClause
 
-    from reward_server.model import Failure
+    from reward_server.model import Failure, Milestone
 
 SCANNED = 256
 _LAST_STEP = (1 << 63) - 1
@@ -182,7 +181,10 @@ class Parents(Database):
         if not solution_ids:
             return {}
         rows = await self.rows(BODIES, {"ids": list(solution_ids)})
-        return {row.id: _body(row) for row in rows}
+        return {
+            row.id: read(ParentBody, row, solution_id=row.id, failure=failure_of(row))
+            for row in rows
+        }
 
     async def best_of_both(self, task_id: str, data_digest: str, run_id: str) -> BestOfBoth:
         """Sum up a run's solutions from scratch beside those that improve on them."""
@@ -212,17 +214,3 @@ def pool_parameters(ground: ParentScope) -> dict[str, Any]:
 
 def _candidates(rows: Sequence[Row[Any]]) -> tuple[Candidate, ...]:
     return tuple(map(Candidate._make, rows))
-
-
-def _body(row: Row[Any]) -> ParentBody:
-    return ParentBody(
-        solution_id=row.id,
-        code=row.code,
-        stdout_tail=row.stdout_tail,
-        stderr_tail=row.stderr_tail,
-        score=row.score,
-        medal=row.medal,
-        failure=failure_of(row),
-        milestones=tuple(map(Milestone, row.milestones)),
-        duration_seconds=row.duration_seconds,
-    )

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from reward_server.model import Milestone
 from reward_server.store.database import Database
-from reward_server.store.rows import storable, storable_or_none
+from reward_server.store.rows import read, storable, storable_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,7 +104,7 @@ class Statistics(Database):
         """Return runs by name, from the one after `after` on."""
         parameters = {"after": storable_or_none(after), "most": most}
         rows = await self.rows(_RUNS, parameters)
-        return tuple(RunSpan(row.run_id, row.first_at, row.last_at) for row in rows)
+        return tuple(read(RunSpan, row) for row in rows)
 
     async def steps(self, run_id: str, task_id: str | None = None) -> tuple[StepStatistics, ...]:
         """Return the numbers of a run: for each task the whole first, then step by step."""
@@ -127,20 +127,4 @@ def _by_place(rows: Sequence[Row[Any]]) -> dict[_Place, dict[str, int]]:
 
 def _read(row: Row[Any], failures: Mapping[str, int]) -> StepStatistics:
     funnel = {one.name.lower(): getattr(row, f"milestone_{one.value}") for one in Milestone}
-    return StepStatistics(
-        task_id=row.task_id,
-        step=row.step,
-        is_total=row.is_total,
-        solutions=row.solutions,
-        valid=row.valid,
-        improved=row.improved,
-        mean_reward=row.mean_reward,
-        max_reward=row.max_reward,
-        spread_reward=row.spread_reward,
-        best_score=row.best_score,
-        failures=failures,
-        milestones=funnel,
-        mean_duration=row.mean_duration,
-        p50_duration=row.p50_duration,
-        p95_duration=row.p95_duration,
-    )
+    return read(StepStatistics, row, failures=failures, milestones=funnel)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy import text
 
 from reward_server.errors import InfrastructureError, RequestError
-from reward_server.model import Box, ErrorKind, Failure, Instrumentation, Milestone, Program
+from reward_server.model import ErrorKind, Failure, Program, Verdict
 from reward_server.store.engine import make_engine
 from reward_server.store.queries import Store
 from reward_server.store.queue import Queue
 from reward_server.store.rows import storable
 from reward_server.store.values import JobState, NewJob
-from tests.integration.store.examples import CLAIM, FAILURE, SUBMISSION, TIMINGS, verdict
+from tests.integration.store.examples import CLAIM, FAILURE, SUBMISSION, verdict
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -110,17 +110,12 @@ async def test_a_result_comes_back_whole(store: Store) -> None:
     answer = await store.answer(job_id)
     assert answer is not None
     assert answer == stored
-    assert (answer.task_id, answer.run_id, answer.step) == ("spaceship", "default", 3)
-    assert (answer.status, answer.valid, answer.failure) == (JobState.SCORED, True, None)
-    assert (answer.reward, answer.score, answer.medal) == (0.8, 0.8, "gold")
-    assert answer.milestones == (Milestone.IMPORTED_PACKAGES, Milestone.LOADED_DATA)
-    assert answer.timings == TIMINGS
-    assert answer.instrumentation == Instrumentation("static", verified=True)
-    assert answer.sandbox == Box("bubblewrap", "base")
-    assert (answer.code, answer.plan) == ("print(1)", "a plan")
-    assert answer.program_digest == Program("print(1)").digest
-    assert answer.peak_memory_bytes == 3 * 2**30
-    assert (answer.pressure, answer.contended) == (0.25, True)
+    expected = verdict()
+    assert answer.submission == replace(SUBMISSION, code=None, wall_seconds=None)
+    assert (answer.status, answer.failure) == (JobState.SCORED, None)
+    assert answer.program_digest == expected.program.digest
+    same = {one.name for one in fields(Verdict)} - {"submission"}
+    assert {n: getattr(answer, n) for n in same} == {n: getattr(expected, n) for n in same}
 
 
 async def test_a_failed_program_has_its_failure(store: Store) -> None:
@@ -129,7 +124,7 @@ async def test_a_failed_program_has_its_failure(store: Store) -> None:
     answer, job = await store.answer(job_id), await store.job(job_id)
     assert answer is not None
     assert job is not None
-    assert (answer.status, answer.valid, answer.failure) == (JobState.FAILED, False, FAILURE)
+    assert (answer.status, answer.failure) == (JobState.FAILED, FAILURE)
     assert (job.state, job.error) == (JobState.FAILED, None)
 
 
@@ -139,14 +134,14 @@ async def test_recording_twice_gives_one_row(store: Store, engine: AsyncEngine) 
     assert await store.record(job_id, attempt, verdict(0.1)) == first
     answer = await store.answer(job_id)
     assert answer is not None
-    assert answer.reward == 0.8
+    assert answer.reward.value == 0.8
     assert await count(engine, "solutions") == 1
 
 
 async def test_many_at_once_record_one_row(store: Store, engine: AsyncEngine) -> None:
     job_id, attempt = await started(store)
-    ids = await asyncio.gather(*(store.record(job_id, attempt, verdict()) for _ in range(10)))
-    assert len(set(ids)) == 1
+    stored = await asyncio.gather(*(store.record(job_id, attempt, verdict()) for _ in range(10)))
+    assert len({one.solution_id for one in stored}) == 1
     assert await count(engine, "solutions") == 1
 
 
@@ -179,7 +174,8 @@ async def test_texts_that_postgres_cannot_hold_are_made_storable(store: Store) -
     await store.record(accepted.job_id, accepted.attempt, outcome)
     answer = await store.answer(accepted.job_id)
     assert answer is not None
-    assert (answer.code, answer.plan, answer.stdout_tail, answer.sample_id) == (tidy,) * 4
+    assert answer.program == Program(tidy, tidy)
+    assert (answer.execution.stdout_tail, answer.submission.sample_id) == (tidy, tidy)
     assert not (await store.accept(NewJob(submission, "digest", nasty))).is_new
 
 

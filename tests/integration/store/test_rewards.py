@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import text
 
 from reward_server.errors import InfrastructureError
-from reward_server.model import ErrorKind, Milestone
+from reward_server.model import ErrorKind, Milestone, Reward
 from reward_server.rescoring import TaskTally, rescore
 from reward_server.reward.normalised import NormalisedScheme
 from reward_server.reward.paper import PaperScheme
@@ -217,4 +217,4 @@ async def test_solutions_from_before_schemes_had_versions_have_the_first(
     await downgrade(engine, "0003")
     await upgrade(engine)
     detail = await found(store, solution_id)
-    assert (detail.answer.scheme, detail.answer.scheme_version) == ("paper", 1)
+    assert detail.answer.reward == Reward(0.8, "paper", 1)

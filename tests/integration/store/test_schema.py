@@ -104,8 +104,8 @@ async def test_solutions_from_before_pressure_was_known_stay(
     assert await facts(empty) == await facts(engine)
     detail = await Store(empty).solution(solution_id)
     assert detail is not None
-    assert (detail.answer.pressure, detail.answer.contended) == (None, False)
-    assert detail.answer.reward == 0.8
+    assert (detail.answer.execution.pressure, detail.answer.execution.contended) == (None, False)
+    assert detail.answer.reward.value == 0.8
 
 
 async def test_concurrent_starts_take_turns(empty: AsyncEngine, engine: AsyncEngine) -> None:
