@@ -99,8 +99,8 @@ async def readyz(services: Wired) -> Response:
     except InfrastructureError as error:
         database = answers.PartOut(ready=False, detail=error.message)
     kind, slots = services.settings.sandbox.kind, services.settings.slots
-    detail = f"{kind}, {slots} slots" if services.desk.worker else "programs run elsewhere"
-    is_stopping = services.desk.is_stopping
+    detail = f"{kind}, {slots} slots" if services.jobs.worker else "programs run elsewhere"
+    is_stopping = services.jobs.is_stopping
     sandbox = answers.PartOut(
         ready=not is_stopping, detail="the server is being stopped" if is_stopping else detail
     )
@@ -116,7 +116,7 @@ async def readyz(services: Wired) -> Response:
 @open_routes.get("/metrics", response_class=Response, responses=_METRICS)
 async def metrics(services: Wired) -> Response:
     """Return numbers about jobs and slots in Prometheus' format."""
-    shown = services.meter.show(services.desk.admission, services.desk.worker)
+    shown = services.metrics.show(services.jobs.admission, services.jobs.worker)
     return Response(shown, media_type=CONTENT_TYPE_LATEST)
 
 

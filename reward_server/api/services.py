@@ -34,15 +34,15 @@ class Services:
     """What the routes talk to."""
 
     settings: Settings
-    desk: JobService
+    jobs: JobService
     store: Store
     archive: Archive
     registry: Registry
     briefings: Briefings
-    prompter: PromptService
-    meter: Metrics
+    prompts: PromptService
+    metrics: Metrics
     describe_lm: Callable[[], PartOut]
-    errands: RunCodeService | None = None
+    programs: RunCodeService | None = None
 
     @property
     def keys(self) -> dict[str, SecretStr]:

@@ -81,5 +81,5 @@ class _Server(uvicorn.Server):
             self._stopping.cancel()
             return
         services: Services = self._app.state.services
-        self._stopping = asyncio.create_task(services.desk.stop())
+        self._stopping = asyncio.create_task(services.jobs.stop())
         self._stopping.add_done_callback(lambda _: super(_Server, self).handle_exit(sig, None))

@@ -158,7 +158,7 @@ async def _import(settings: Settings, file: Path) -> tuple[int, int]:
         with _progress() as progress:
             bar = progress.add_task("importing", total=None)
             for page in reading(file):
-                added += await archive.transfer.take_in(page)
+                added += await archive.transfer.import_records(page)
                 read += len(page)
                 progress.update(bar, completed=read)
     return read, added

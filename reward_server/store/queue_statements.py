@@ -14,10 +14,16 @@ _SUBMISSION = (
     "task_id, completion, code, run_id, step, sample_id, parent_id, prompt_kind, wall_seconds"
 )
 
-# Runs take turns: a run that has few jobs under way goes before one that has many, and among equals
-# the one that was served longest ago. The runs that wait are found by jumping through the index, so
-# that a long queue costs no more than a short one; `state || ''` keeps all that waits from being
-# read to find the few that were chosen.
+# Leases jobs. Runs take turns: the run with the fewest jobs under way goes first, and among equals
+# the one that was served longest ago.
+# - `waiting` is a loose index scan (one index probe per run), so its cost grows with the number of
+#   runs and not with the length of the queue.
+# - `head` reads a few more jobs than are wanted, because concurrent workers may lock some of them.
+# - FOR UPDATE SKIP LOCKED lets workers lease in parallel: none waits for a row that another one is
+#   leasing, and no row is leased twice. The state is checked again under the lock.
+# - `state || ''` hides the column from the planner, which would otherwise read the whole partial index
+#   of queued jobs to find the few that were chosen.
+# - `deadline_at` is set by the first lease only: retries do not extend a job's time.
 CLAIM = text(f"""
     WITH RECURSIVE waiting (run_id) AS (
         (SELECT run_id FROM jobs WHERE state = 'queued' ORDER BY run_id LIMIT 1)

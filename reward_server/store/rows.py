@@ -1,4 +1,7 @@
-"""From the values of the walk to rows of the tables, and back."""
+"""Conversion between the values of the pipeline and rows of the tables.
+
+Both directions follow the fields of the dataclasses: `_PATHS` is the only list of columns.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def storable(text: str) -> str:
 
 
 def storable_or_none(text: str | None) -> str | None:
-    """Do the same for a text that may be absent."""
+    """Return a storable text, or None without one."""
     return None if text is None else storable(text)
 
 
@@ -182,7 +185,7 @@ def to_submission(row: Row[Any]) -> Submission:
 
 
 def to_claimed(row: Row[Any]) -> LeasedJob:
-    """Read a job that was just lent to a worker."""
+    """Read a job that a worker has just leased."""
     return LeasedJob(
         job_id=row.id,
         attempt=row.attempt,
@@ -263,7 +266,7 @@ def _execution(columns: Mapping[str, Any]) -> Execution:
 
 
 def outcome_parameters(wanted: OutcomeFilter) -> dict[str, Any]:
-    """Return the parameters that choose outcomes."""
+    """Return the parameters of a query for outcomes."""
     return {
         "task_id": storable_or_none(wanted.task_id),
         "run_id": storable_or_none(wanted.run_id),

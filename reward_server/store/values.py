@@ -1,4 +1,4 @@
-"""What the store hands out: frozen values, with the types of the walk where it has them."""
+"""What the store returns: frozen values that reuse the types of the pipeline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class JobState(StrEnum):
-    """Where a job is; the last four are ends, and only `errored` can be left again."""
+    """The state of a job; the last four are final, except that an `errored` job may run again."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -34,7 +34,7 @@ class JobState(StrEnum):
 
     @property
     def has_ended(self) -> bool:
-        """Return whether nobody works on a job in this state, nor will unless it is asked."""
+        """Return whether a job in this state is finished: it runs again only on a new request."""
         return self not in (JobState.QUEUED, JobState.RUNNING)
 
     @property
@@ -45,7 +45,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A durable job; `is_new` says that it is the caller's to run, as this attempt."""
+    """A durable job; with `is_new` the caller created this attempt of it."""
 
     job_id: UUID
     is_new: bool
@@ -55,7 +55,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """Where a job is; `error` is set when it is `errored`."""
+    """The state of a job; `error` is set when it is `errored`."""
 
     state: JobState
     error: Failure | None
@@ -75,7 +75,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """A worker that borrows jobs, and for how long at a time."""
+    """A worker that leases jobs, and how long a lease lasts until it is renewed."""
 
     worker: UUID
     lease_seconds: float
@@ -83,7 +83,7 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class LeasedJob:
-    """A job that is lent to a worker: what it has waited, and what is left of its time."""
+    """A job that a worker has leased: the time it waited and the time it has left."""
 
     job_id: UUID
     attempt: int
@@ -94,7 +94,7 @@ class LeasedJob:
 
 @dataclass(frozen=True, slots=True)
 class BatchItem:
-    """One place of a batch and the state of its job."""
+    """An item of a batch and the state of its job."""
 
     index: int
     job_id: UUID
@@ -104,7 +104,7 @@ class BatchItem:
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """A batch: what it waits for, and its items, those that ended first in front."""
+    """A batch: how many results complete it, and its items in the order in which they ended."""
 
     batch_id: UUID
     min_complete: int
@@ -114,7 +114,7 @@ class BatchRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """How much waits and runs in the whole database, for whom, and since when."""
+    """The queue of the whole database: its length by client and the age of its oldest job."""
 
     queued: int
     running: int
@@ -124,7 +124,7 @@ class QueueState:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job and all that is needed to run it again; `error` is set when it is `errored`."""
+    """A job with all that running it again takes; `error` is set when it is `errored`."""
 
     job_id: UUID
     idempotency_key: str | None
@@ -193,7 +193,7 @@ class StoredSummary:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeFilter:
-    """Whose outcomes are wanted: of one task, of one run, or all."""
+    """Selects outcomes by task and by run; None selects all."""
 
     task_id: str | None = None
     run_id: str | None = None
@@ -201,7 +201,7 @@ class OutcomeFilter:
 
 @dataclass(frozen=True, slots=True)
 class StoredOutcome:
-    """What a reward is made of, without running anything again; `reward` is the answer's own."""
+    """What computing another reward takes; `reward` is the one in the answer."""
 
     solution_id: UUID
     created_at: datetime
@@ -215,7 +215,7 @@ class StoredOutcome:
 
 @dataclass(frozen=True, slots=True)
 class KeptReward:
-    """What a solution earns under another scheme than the one it was answered with."""
+    """The reward of a solution under another scheme than the one in its answer."""
 
     scheme: str
     value: float
@@ -233,9 +233,9 @@ class Relative:
 
 @dataclass(frozen=True, slots=True)
 class SolutionDetail:
-    """A solution with its lineage: ancestors from the nearest on, children from the best on.
+    """A solution with its ancestors, nearest first, and its children, best first.
 
-    `rewards` has the newest version of every scheme it was rescored by.
+    `rewards` has the newest version of every scheme by which it was rescored.
     """
 
     answer: StoredAnswer

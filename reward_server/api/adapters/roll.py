@@ -150,7 +150,7 @@ async def task_result(
         asked = await read_request(request, services.settings.body_bytes, ResultRequest)
         reward_request_id = asked.reward_request_id
     try:
-        ending = await services.desk.look_up(parse_id(reward_request_id, "job"))
+        ending = await services.jobs.look_up(parse_id(reward_request_id, "job"))
     except (RequestError, InfrastructureError) as error:
         return as_json(RollResultOut(errcode=_errcode(error), errmsg=error.message), 200)
     if isinstance(ending, JobState):

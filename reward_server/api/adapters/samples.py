@@ -129,7 +129,7 @@ async def submit(services: Services, client: str, sample: AdapterSample) -> Acce
     Raises:
         RequestError, InfrastructureError: as `Desk.submit` does.
     """
-    return await services.desk.submit(sample.request().asked(client))
+    return await services.jobs.submit(sample.request().asked(client))
 
 
 async def score(
@@ -146,7 +146,7 @@ async def score(
 
 
 async def _ending(services: Services, job_id: UUID, *, is_fresh: bool) -> StoredAnswer:
-    ending = await services.desk.wait(job_id, None, is_fresh=is_fresh)
+    ending = await services.jobs.wait(job_id, None, is_fresh=is_fresh)
     if isinstance(ending, JobState):
         raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, _STOPPED)
     return ending

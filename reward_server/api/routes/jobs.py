@@ -72,8 +72,8 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 async def score(request: Request, services: Wired, client: Client) -> Response:
     """Score one submission; held until it has ended, or for `wait_seconds`."""
     asked = await read_submission(request, services.settings.body_bytes, ScoreRequest)
-    accepted = await services.desk.submit(asked.asked(client))
-    ending = await services.desk.wait(accepted.job_id, asked.wait_seconds, is_fresh=accepted.is_new)
+    accepted = await services.jobs.submit(asked.asked(client))
+    ending = await services.jobs.wait(accepted.job_id, asked.wait_seconds, is_fresh=accepted.is_new)
     return _job_response(accepted.job_id, ending)
 
 
@@ -87,7 +87,7 @@ async def score(request: Request, services: Wired, client: Client) -> Response:
 async def submit(request: Request, services: Wired, client: Client) -> Response:
     """Accept one submission, durably, and answer at once with its job, which may have ended."""
     asked = await read_submission(request, services.settings.body_bytes, JobRequest)
-    accepted = await services.desk.submit(asked.asked(client))
+    accepted = await services.jobs.submit(asked.asked(client))
     content = answers.JobStateOut(job_id=accepted.job_id, status=accepted.state.value)
     return as_json(content, 202)
 
@@ -102,7 +102,7 @@ async def wait_for_any(request: Request, services: Wired) -> Response:
     """Wait until one of many jobs has ended, up to `wait_seconds`, and tell of all that have."""
     asked = await read_request(request, services.settings.body_bytes, WaitRequest)
     job_ids = [parse_id(job_id, "job") for job_id in asked.job_ids]
-    endings = await services.desk.wait_for_any(job_ids, asked.wait_seconds)
+    endings = await services.jobs.wait_for_any(job_ids, asked.wait_seconds)
     ended = [_ending(job_id, ending) for job_id, ending in endings.items()]
     return as_json(answers.EndingsOut(ended=ended), 200)
 
@@ -124,14 +124,14 @@ def _ending(
 async def job(job_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
     """Return a job's answer once it has ended, waiting for it up to `wait_seconds`."""
     parsed = parse_id(job_id, "job")
-    return _job_response(parsed, await services.desk.wait(parsed, wait_seconds))
+    return _job_response(parsed, await services.jobs.wait(parsed, wait_seconds))
 
 
 @routes.delete("/v1/jobs/{job_id:job}", responses=told(404))
 async def cancel(job_id: Id, services: Wired) -> answers.JobStateOut:
     """End a job that nobody wants any more; one that has ended stays as it is."""
     parsed = parse_id(job_id, "job")
-    state = await services.desk.cancel(parsed)
+    state = await services.jobs.cancel(parsed)
     return answers.JobStateOut(job_id=parsed, status=state.value)
 
 
@@ -143,7 +143,7 @@ async def cancel(job_id: Id, services: Wired) -> answers.JobStateOut:
 async def cancel_steps(request: Request, services: Wired, client: Client) -> Response:
     """End what has not ended of a run up to a step, as far as it was sent with the same key."""
     asked = await read_request(request, services.settings.body_bytes, CancelRequest)
-    ended = await services.desk.cancel_steps(asked.run_id, asked.up_to_step, client)
+    ended = await services.jobs.cancel_steps(asked.run_id, asked.up_to_step, client)
     return as_json(answers.CancelledOut(cancelled=ended), 200)
 
 
@@ -174,7 +174,7 @@ async def _submit_batch(
     request: Request, services: Services, client: str
 ) -> tuple[UUID, list[UUID]]:
     asked = await read_request(request, services.settings.batch_bytes, BatchRequest)
-    return await services.desk.submit_batch(
+    return await services.jobs.submit_batch(
         await asked.asked(client),
         asked.min_complete or len(asked.items),
         cancels_rest=asked.rest == "cancel",
@@ -185,7 +185,7 @@ async def _submit_batch(
 async def batch(batch_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
     """Return what a batch has so far, waiting up to `wait_seconds` until that is enough."""
     parsed = parse_id(batch_id, "batch")
-    progress = await services.desk.wait_for_batch(parsed, wait_seconds)
+    progress = await services.jobs.wait_for_batch(parsed, wait_seconds)
     results, lost = await _tell(services, progress)
     content = answers.BatchProgressOut(
         batch_id=parsed, complete=progress.is_complete, results=results, errors=lost
@@ -221,7 +221,7 @@ async def stream_batch(request: Request, services: Wired, client: Client) -> Res
 
 
 async def _lines(services: Services, batch_id: UUID) -> AsyncIterator[str]:
-    async for progress in services.desk.follow(batch_id, None):
+    async for progress in services.jobs.follow(batch_id, None):
         results, lost = await _tell(services, progress)
         told_of = {one.index: one.model_dump_json() for one in results}
         told_of |= {one.index: one.model_dump_json() for one in lost}
@@ -243,7 +243,7 @@ async def _results(
     services: Services, done: Sequence[BatchItem], at_hand: Mapping[UUID, StoredAnswer]
 ) -> list[answers.ResultOut]:
     missing = [item.job_id for item in done if item.job_id not in at_hand]
-    found = {**at_hand, **(await services.desk.answers(missing) if missing else {})}
+    found = {**at_hand, **(await services.jobs.answers(missing) if missing else {})}
     return [
         answers.ResultOut.at(item.index, found[item.job_id])
         for item in done

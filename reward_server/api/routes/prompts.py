@@ -180,7 +180,7 @@ class BestOfBothOut(Out):
 async def prompts(request: Request, services: Wired) -> Response:
     """Make prompts of a task, some of which ask to improve on a stored solution."""
     asked = await read_request(request, services.settings.body_bytes, PromptsRequest)
-    made = await services.prompter.prompts(asked.wanted())
+    made = await services.prompts.prompts(asked.wanted())
     return as_json(PromptsOut.of(made), 200)
 
 
@@ -189,5 +189,5 @@ async def best_of_both(
     run_id: str, task_id: Annotated[str, Query(min_length=1, max_length=256)], services: Wired
 ) -> BestOfBothOut:
     """Compare a run's solutions from scratch with those that improve on them."""
-    found = await services.prompter.best_of_both(task_id, run_id)
+    found = await services.prompts.best_of_both(task_id, run_id)
     return BestOfBothOut.model_validate(found)

@@ -144,12 +144,12 @@ async def run_code(request: Request, services: Wired, client: Client) -> Respons
     or that a box was lost: it may be sent again at once.
     """
     del client  # who may not is not let in, and nobody has a share of what is not kept
-    if services.errands is None:
+    if services.programs is None:
         message = "this process takes jobs in for workers elsewhere and runs no programs itself"
         raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
     asked = await read_request(request, services.settings.run_code.body_bytes, RunCodeRequest)
     errand = await asyncio.to_thread(asked.errand) if asked.files else asked.errand()
-    running = services.errands.run(errand, asked.wish())
+    running = services.programs.run(errand, asked.wish())
     try:
         execution = await _while_there(request, running)
     except NoResultError as error:

@@ -128,4 +128,4 @@ def test_solutions_are_searched_over_http(client: httpx.Client, recorded: Record
     assert found(error_kind="nonzero_exit", step=1) == [third["solution_id"]]
     assert found(max_reward=-9.5, min_duration=0) == [third["solution_id"]]
     for nonsense in ({"step": -1}, {"min_reward": "nan"}, {"text": ""}, {"parent_id": "x"}):
-        assert client.get("/v1/solutions", params=nonsense).status_code == 422  # type: ignore[arg-type]
+        assert client.get("/v1/solutions", params=nonsense).status_code == 422

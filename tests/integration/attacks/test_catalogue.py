@@ -40,7 +40,7 @@ ELSEWHERE = {
     "LEAK-05": ("SECURITY.md", "**Scores are an oracle.**"),
     "LEAK-07": ("tests/integration/tasks/test_preparation.py", "def test_damage_is_found"),
     "LEAK-08": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         "def test_unknown_paths_and_methods_are_problem_documents",
     ),
     "LEAK-10": (
@@ -52,35 +52,35 @@ ELSEWHERE = {
         "def test_the_image_of_the_boxes_holds_nothing_private",
     ),
     "REQ-01": (
-        "tests/integration/api/test_malformed_requests.py",
+        "tests/integration/api/contract/test_malformed_requests.py",
         "def test_a_body_that_means_nothing_is_refused",
     ),
     "REQ-02": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         "def test_a_large_body_in_chunks_is_refused_while_it_comes_in",
     ),
     "REQ-04": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         "def test_an_unknown_task_is_not_found",
     ),
     "REQ-05": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         "def test_a_field_out_of_bounds_is_refused_and_leaves_no_job",
     ),
     "REQ-07": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         "def test_a_text_that_python_cannot_take_is_a_syntax_error",
     ),
     "REQ-08": (
-        "tests/integration/api/test_malformed_requests.py",
+        "tests/integration/api/contract/test_malformed_requests.py",
         "def test_whatever_is_sent_is_answered_or_refused",
     ),
     "REQ-10": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         "def test_a_key_with_another_body_is_a_conflict_and_runs_nothing",
     ),
     "REQ-11": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         '"a callback": {"callback_url"',
     ),
     "LOAD-01": (
@@ -136,7 +136,7 @@ ELSEWHERE = {
         "def test_a_server_that_is_told_to_stop_lets_go_takes_nothing_in",
     ),
     "CRASH-11": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         "def test_a_client_that_hangs_up_leaves_its_job_running",
     ),
     "CRASH-13": (

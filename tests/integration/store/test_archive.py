@@ -161,8 +161,8 @@ async def test_what_is_taken_out_comes_back_the_same(
             write(page)
     await empty(engine)
     for page in reading(tmp_path / name):
-        assert await archive.transfer.take_in(page) == 2
-        assert await archive.transfer.take_in(page) == 0
+        assert await archive.transfer.import_records(page) == 2
+        assert await archive.transfer.import_records(page) == 0
     after = await records(archive), [await store.solution(one) for one in (first, second)]
     assert after[0] == before[0]
     assert [one and one.answer for one in after[1]] == [one and one.answer for one in before[1]]
@@ -177,7 +177,7 @@ async def test_many_pages_are_taken_out_in_order_and_once(store: Store, archive:
     added = [await add(store, reward=float(number % 7)) for number in range(12)]
     record = (await records(archive))[0]
     page = [record | {"id": _id(one), "job_id": _id(one + 5000)} for one in range(1100)]
-    assert await archive.transfer.take_in(page) == 1100
+    assert await archive.transfer.import_records(page) == 1100
     seen = Counter([record["id"] for record in await records(archive)])
     assert len(seen) == 1112
     assert set(seen.values()) == {1}
@@ -221,7 +221,7 @@ async def test_a_page_with_a_record_that_the_store_refuses_adds_nothing(
     await empty(engine)
     other = record | {"id": _id(1), "job_id": _id(2), "status": "failed"}
     with pytest.raises(MalformedRecordError, match="valid_is_scored"):
-        await archive.transfer.take_in([record, other])
+        await archive.transfer.import_records([record, other])
     assert await archive.transfer.count(EVERYTHING) == 0
     async with engine.connect() as connection:
         assert (await connection.execute(text("SELECT count(*) FROM jobs"))).scalar_one() == 0

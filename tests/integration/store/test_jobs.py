@@ -31,7 +31,8 @@ async def started(store: Store, key: str | None = None) -> tuple[UUID, int]:
 
 async def count(engine: AsyncEngine, table: str) -> int:
     async with engine.connect() as connection:
-        return (await connection.execute(text(f"SELECT count(*) FROM {table}"))).scalar_one()  # noqa: S608
+        rows = await connection.execute(text(f"SELECT count(*) FROM {table}"))  # noqa: S608
+        return int(rows.scalar_one())
 
 
 async def test_an_accepted_job_can_be_run_again_from_its_row(store: Store) -> None:
@@ -245,6 +246,6 @@ async def test_steps_that_are_just_being_lent_are_cancelled_too(
     submission = replace(SUBMISSION, run_id="r", step=1)
     jobs = [(await store.accept(NewJob(submission, "digest"))).job_id for _ in range(40)]
     claims = [Queue(engine).claim(CLAIM, 5, ["spaceship"]) for _ in range(4)]
-    cancelled, *_ = await asyncio.gather(store.cancel_steps("r", 1, ""), *claims)
+    cancelled, _ = await asyncio.gather(store.cancel_steps("r", 1, ""), asyncio.gather(*claims))
     assert sorted(cancelled) == sorted(jobs)
     assert await Queue(engine).claim(CLAIM, 5, ["spaceship"]) == []

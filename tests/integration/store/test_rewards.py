@@ -19,7 +19,7 @@ from reward_server.rescoring import TaskTally, rescore
 from reward_server.reward.normalised import NormalisedScheme
 from reward_server.reward.paper import PaperScheme
 from reward_server.store.engine import downgrade, upgrade
-from reward_server.store.values import KeptReward, OutcomeFilter
+from reward_server.store.values import KeptReward, OutcomeFilter, StoredOutcome
 from reward_server.tasks.base import Source
 from reward_server.tasks.manifest import Manifest, write_manifest
 from reward_server.tasks.registry import Registry
@@ -117,7 +117,7 @@ async def test_rewards_go_with_their_solution(store: Store, engine: AsyncEngine)
 
 async def test_outcomes_come_page_by_page_with_what_a_reward_is_made_of(store: Store) -> None:
     ids = [await add(store, failure=FAILURE if number % 2 else None) for number in range(5)]
-    seen = []
+    seen: list[StoredOutcome] = []
     last = None
     while page := await store.outcomes(ALL, last, 2):
         seen += page
@@ -140,7 +140,9 @@ async def test_stored_solutions_are_rescored_and_stay_as_they_are(
     registry = prepared(tmp_path)
     tallies = await tallied(store, registry, NormalisedScheme())
     earned = (0.8 - 0.5) / (0.97908 - 0.5)
-    assert await kept(store, valid) == {"normalised": (1, pytest.approx(earned))}
+    version, value = (await kept(store, valid))["normalised"]
+    assert version == 1
+    assert value == pytest.approx(earned)
     assert await kept(store, failed) == {"normalised": (1, -0.8)}
     tally = tallies[PIZZA]
     assert (tally.rescored, tally.skipped, tally.mean_before) == (2, 0, 0.8)

@@ -54,7 +54,10 @@ def fuzz(url: str, folder: Path, *options: str) -> subprocess.CompletedProcess[s
         "--no-color",
         "--workers=1",
     ]
-    hooks = {"SCHEMATHESIS_HOOKS": "tests.integration.api.fuzzing_hooks", "PYTHONPATH": str(ROOT)}
+    hooks = {
+        "SCHEMATHESIS_HOOKS": "tests.integration.api.contract.fuzzing_hooks",
+        "PYTHONPATH": str(ROOT),
+    }
     return subprocess.run(
         [command, *words, *options],
         env={**os.environ, **hooks},

@@ -36,7 +36,7 @@ def operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def run(*options: object) -> str:
-    words = [COMMAND, "openapi", *map(str, options)]
+    words = [str(COMMAND), "openapi", *map(str, options)]
     # No settings and no data directory: the command needs neither a database nor a sandbox.
     return subprocess.run(words, env={}, capture_output=True, text=True, check=True).stdout
 

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from reward_server import tasks
+from reward_server.cli import tasks
 from reward_server.tasks.catalog.template import write_task
 from reward_server.tasks.preparation.prepare import prepare_task
 from tests.conftest import ROOT, start_server, stop_server

@@ -18,7 +18,7 @@ from reward_server.tasks.folders import find_folders
 if TYPE_CHECKING:
     import httpx
 
-LADDERS = Path(__file__).parents[1] / "tasks" / "ladders"
+LADDERS = Path(__file__).parents[2] / "tasks" / "ladders"
 RUNGS = ("constant", "simple", "good")
 TASKS = tuple(find_folders())
 
