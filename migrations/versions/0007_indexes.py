@@ -24,12 +24,12 @@ _INDEXES = {
 
 
 def upgrade() -> None:
-    """Take this step."""
+    """Apply this migration."""
     for name, definition in _INDEXES.items():
         make_index(name, definition)
 
 
 def downgrade() -> None:
-    """Take this step back."""
+    """Revert this migration."""
     for name in _INDEXES:
         drop_index(name)

@@ -1,4 +1,7 @@
-"""The routes. Each reads a request, asks a room and answers; nothing is decided here."""
+"""The application and its general routes.
+
+A route parses a request, calls a service and formats the response; it decides nothing itself.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ routes = APIRouter()
 
 
 def create_app(open_services: Callable[[], AbstractAsyncContextManager[Services]]) -> FastAPI:
-    """Return the application; the services live exactly as long as it serves."""
+    """Return the application; it opens the services at startup and closes them at shutdown."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -66,7 +69,7 @@ async def tasks(services: Wired) -> answers.TasksOut:
     return answers.TasksOut(tasks=[answers.TaskSummary.of(task) for task in prepared])
 
 
-@routes.get("/v1/tasks/{task_id}", responses=problems.told(404))
+@routes.get("/v1/tasks/{task_id}", responses=problems.problem_responses(404))
 async def task(
     task_id: str,
     services: Wired,

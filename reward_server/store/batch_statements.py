@@ -16,10 +16,10 @@ COLUMNS = (
 _NAMES = ", ".join(COLUMNS)
 _LISTS = ", ".join(f"CAST(:{name} AS {jobs.c[name].type.compile(_DIALECT)}[])" for name in COLUMNS)
 
-# As ACCEPT, for many jobs: a row returns for each job that is to be run, new or again. ORDER BY makes
-# Postgres lock the keys in the order of the arrays, which the caller sorts: two batches that share
-# keys cannot deadlock. `now()` is the same for all rows of a transaction, so a microsecond per item
-# keeps the items of a batch in their order in the queue.
+# As ACCEPT, for many jobs: a row returns for each job that is to be run, new or again. ORDER BY
+# makes Postgres lock the keys in the order of the arrays, which the caller sorts: two batches that
+# share keys cannot deadlock. `now()` is the same for all rows of a transaction, so a microsecond
+# per item keeps the items of a batch in their order in the queue.
 ACCEPT_ALL = text(f"""
     INSERT INTO jobs ({_NAMES}, created_at)
     SELECT {_NAMES}, now() + place * interval '1 microsecond'

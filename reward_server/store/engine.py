@@ -135,7 +135,7 @@ async def _try_steps(engine: AsyncEngine, run: Callable[[Connection], None]) -> 
 async def _migration_lock(engine: AsyncEngine) -> AsyncIterator[None]:
     """Hold the migration lock; poll for it outside of any transaction.
 
-    CREATE INDEX CONCURRENTLY waits for all open transactions, also for those that wait for this lock.
+    CREATE INDEX CONCURRENTLY waits for all open transactions, also for those waiting for this lock.
     """
     async with engine.connect() as connection:
         while not (await connection.execute(_LOCK)).scalar_one():  # noqa: ASYNC110 - no event to wait for

@@ -23,8 +23,8 @@ _JOB_COLUMNS = ", ".join(column.name for column in jobs.c)
 
 # Returns a row if there is something to run: the job is new, or it had errored or was cancelled.
 # The unique index on the key decides between concurrent requests: exactly one inserts, the others
-# wait for it in ON CONFLICT and then see its row. Without a match in WHERE nothing is updated and no
-# row returns, which tells the caller to join. A new attempt number fences off earlier attempts.
+# wait for it in ON CONFLICT and then see its row. Without a match in WHERE nothing is updated and
+# no row returns, which tells the caller to join. A new attempt number fences off earlier attempts.
 # `created_at` is the time of the statement, since it orders the queue. The trigger on `jobs` sends
 # the notification in this transaction: listeners hear of a job only once it is committed.
 ACCEPT = text("""
@@ -53,10 +53,11 @@ ACCEPT = text("""
 
 FIND_BY_KEY = text("SELECT id, state, attempt, body_digest FROM jobs WHERE idempotency_key = :key")
 
-# The UPDATE is the fence: it matches only the current attempt of a running job. A worker whose lease
-# was taken away matches no row, so `ended` is empty and the INSERT adds nothing. Closing the job and
-# storing its solution in one statement means that one never exists without the other. Columns that
-# describe the submission come from the job's row, so a solution cannot disagree with its job.
+# The UPDATE is the fence: it matches only the current attempt of a running job. A worker whose
+# lease was taken away matches no row, so `ended` is empty and the INSERT adds nothing. Closing the
+# job and storing its solution in one statement means that one never exists without the other.
+# Columns that describe the submission come from the job's row, so a solution cannot disagree with
+# its job.
 RECORD = text(f"""
     WITH ended AS (
         UPDATE jobs SET state = CAST(:status AS text), finished_at = clock_timestamp(),
@@ -77,7 +78,8 @@ CANCEL = text("""
 """)
 
 # One branch for each partial index: one covers queued jobs, the other leased ones. The state is
-# checked again in the UPDATE, because a job may have been leased or have ended since the CTE read it.
+# checked again in the UPDATE, because a job may have been leased or have ended since the CTE read
+# it.
 CANCEL_STEPS = text("""
     WITH unwanted AS (
         SELECT id FROM jobs WHERE state = 'queued'

@@ -21,8 +21,8 @@ _SUBMISSION = (
 # - `head` reads a few more jobs than are wanted, because concurrent workers may lock some of them.
 # - FOR UPDATE SKIP LOCKED lets workers lease in parallel: none waits for a row that another one is
 #   leasing, and no row is leased twice. The state is checked again under the lock.
-# - `state || ''` hides the column from the planner, which would otherwise read the whole partial index
-#   of queued jobs to find the few that were chosen.
+# - `state || ''` hides the column from the planner, which would otherwise read the whole partial
+#   index of queued jobs to find the few that were chosen.
 # - `deadline_at` is set by the first lease only: retries do not extend a job's time.
 CLAIM = text(f"""
     WITH RECURSIVE waiting (run_id) AS (

@@ -6,11 +6,11 @@ through the server's fault. `batches` list jobs by index; a job may be in severa
 notifies listeners of every job that is queued or has ended.
 
 `placements` caches the markers that a language model placed in a program; its `places` are line,
-column and milestone in turn. `rewards` has the rewards of solutions under other schemes than the one
-in their answer, which never changes.
+column and milestone in turn. `rewards` has the rewards of solutions under other schemes than the
+one in their answer, which never changes.
 
-`code_chars` and `family` are a program's length and kind of model, so that queries need not read the
-code; `server_version` is the version that scored it. They are null in rows from before they existed.
+`code_chars` and `family` are a program's length and kind of model, so that queries need not read
+the code; `server_version` is the version that scored it. They are null in older rows.
 
 Invariants are constraints here, not habits of the code. `parent_id` has no foreign key, because a
 lineage may lead to a solution that was pruned.

@@ -1,8 +1,8 @@
-"""ROLL's remote reward system (`RemoteRewardSystemWorker`): submit, then ask again and again.
+"""ROLL's remote reward system (`RemoteRewardSystemWorker`): submit a sample, then poll for it.
 
-What goes wrong is told as ROLL's client reads it, with status 200 and an `errcode`, because of
-another status it logs the number alone. A job that ended without a reward has an `errcode`, too,
-and no score: submitted anew, as ROLL does five times, it is run anew.
+Errors have status 200 and an `errcode`, because ROLL's client logs only the number of any other
+status. A job that ended without a reward has an `errcode` and no score; ROLL submits such a sample
+again, up to five times, and each submission runs the job again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from reward_server.store.values import JobState, StoredAnswer
 
 routes = APIRouter()
 
-_DOOR = "roll"
+_ADAPTER = "roll"
 _RUNNING = 1
 _REQUEST_ID = {  # ROLL's own GET has a body instead, which OpenAPI gives no meaning
     "name": "reward_request_id",
@@ -118,15 +118,15 @@ async def submit_task(
     request: Request, services: Wired, client: Client, run_id: RunId | None = None
 ) -> Response:
     """Accept a sample, durably; the same sample again joins its job."""
-    asked = await read_request(request, services.settings.body_bytes, SubmitRequest)
+    body = await read_request(request, services.settings.body_bytes, SubmitRequest)
     try:
         sample = AdapterSample(
-            _DOOR,
-            asked.label(),
-            asked.response,
-            run_id or f"{asked.project_id}/{asked.experiment_id}"[:256],
-            asked.global_step,
-            f"{asked.data_id}/{asked.rollout_id}"[:256],
+            _ADAPTER,
+            body.label(),
+            body.response,
+            run_id or f"{body.project_id}/{body.experiment_id}"[:256],
+            body.global_step,
+            f"{body.data_id}/{body.rollout_id}"[:256],
         )
         accepted = await submit(services, client, sample)
     except (RequestError, InfrastructureError) as error:
@@ -137,7 +137,7 @@ async def submit_task(
 @routes.get(
     "/roll/result",
     response_model=RollResultOut,
-    responses=problems.told(413, 415),
+    responses=problems.problem_responses(413, 415),
     openapi_extra={"parameters": [_REQUEST_ID]},
 )
 async def task_result(
@@ -147,8 +147,8 @@ async def task_result(
 ) -> Response:
     """Tell the reward of a sample that was submitted; ROLL names it in a JSON body."""
     if reward_request_id is None:
-        asked = await read_request(request, services.settings.body_bytes, ResultRequest)
-        reward_request_id = asked.reward_request_id
+        body = await read_request(request, services.settings.body_bytes, ResultRequest)
+        reward_request_id = body.reward_request_id
     try:
         ending = await services.jobs.look_up(parse_id(reward_request_id, "job"))
     except (RequestError, InfrastructureError) as error:

@@ -1,4 +1,4 @@
-"""The routes of prompts: what a model is asked, and what improving was worth."""
+"""The routes of prompts: prompts for a model, and the gain from improving on solutions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from reward_server.api.problems import told
+from reward_server.api.problems import problem_responses
 from reward_server.api.schemas.derived import Out, publishes
 from reward_server.api.schemas.requests import (
     WHOLE,
@@ -66,7 +66,7 @@ class BudgetIn(_In):
         return self
 
     def budget(self) -> Budget:
-        """Return it as the room knows it."""
+        """Return the budget for the prompt service."""
         if self.tokens is not None and self.tokenizer is not None:
             return TokenBudget(self.tokens, self.tokenizer)
         return CharacterBudget(self.characters or 0)
@@ -109,8 +109,8 @@ class PromptsRequest(_In):
             raise ValueError(message)
         return self
 
-    def wanted(self) -> PromptQuery:
-        """Return what the room needs to know."""
+    def query(self) -> PromptQuery:
+        """Return the query for the prompt service."""
         return PromptQuery(
             task_id=self.task_id,
             run_id=self.run_id,
@@ -174,17 +174,17 @@ class BestOfBothOut(Out):
 @routes.post(
     "/v1/prompts",
     response_model=PromptsOut,
-    responses=told(404),
+    responses=problem_responses(404),
     openapi_extra=describe_body(PromptsRequest),
 )
 async def prompts(request: Request, services: Wired) -> Response:
     """Make prompts of a task, some of which ask to improve on a stored solution."""
-    asked = await read_request(request, services.settings.body_bytes, PromptsRequest)
-    made = await services.prompts.prompts(asked.wanted())
+    body = await read_request(request, services.settings.body_bytes, PromptsRequest)
+    made = await services.prompts.prompts(body.query())
     return as_json(PromptsOut.of(made), 200)
 
 
-@routes.get("/v1/runs/{run_id:path}/best-of-both", responses=told(404))
+@routes.get("/v1/runs/{run_id:path}/best-of-both", responses=problem_responses(404))
 async def best_of_both(
     run_id: str, task_id: Annotated[str, Query(min_length=1, max_length=256)], services: Wired
 ) -> BestOfBothOut:

@@ -1,4 +1,4 @@
-"""The routes of the store: solutions, their lineage, and what runs have come to."""
+"""The routes of the store: solutions, their lineage, and statistics of runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from reward_server.api.problems import told
+from reward_server.api.problems import problem_responses
 from reward_server.api.schemas import answers
 from reward_server.api.schemas.derived import publishes
 from reward_server.api.schemas.requests import SolutionId
@@ -156,7 +156,7 @@ async def export(wanted: Annotated[_Filter, Query()], services: Wired) -> Respon
     """Return whole solutions, the oldest first, a line of JSON each."""
     pages = services.archive.transfer.pages(SolutionFilter(**wanted.model_dump()))
     no_page: list[Record] = []
-    first = await anext(pages, no_page)  # whatever is wrong shows while there is still a status
+    first = await anext(pages, no_page)  # an error must surface before the status is sent
     return StreamingResponse(_lines(first, pages), media_type=NDJSON)
 
 
@@ -170,7 +170,7 @@ def _text(page: list[Record]) -> str:
     return "".join(json.dumps(record) + "\n" for record in page)
 
 
-@routes.get("/v1/solutions/{solution_id}", responses=told(404))
+@routes.get("/v1/solutions/{solution_id}", responses=problem_responses(404))
 async def solution(solution_id: Id, services: Wired) -> answers.SolutionOut:
     """Return one solution with code, output, lineage, standing and rewards by other schemes."""
     detail = await services.store.solution(parse_id(solution_id, "solution"))
@@ -183,7 +183,7 @@ async def solution(solution_id: Id, services: Wired) -> answers.SolutionOut:
     return answers.SolutionOut.of_detail(detail, standing)
 
 
-@routes.get("/v1/solutions/{solution_id}/lineage", responses=told(404))
+@routes.get("/v1/solutions/{solution_id}/lineage", responses=problem_responses(404))
 async def lineage(
     solution_id: Id, services: Wired, up: _Generations = 10, down: _Generations = 10
 ) -> GenerationsOut:
@@ -209,7 +209,7 @@ async def runs(
     )
 
 
-@routes.get("/v1/runs/{run_id:path}/statistics", responses=told(404))
+@routes.get("/v1/runs/{run_id:path}/statistics", responses=problem_responses(404))
 async def statistics(
     run_id: str, services: Wired, task_id: Annotated[str | None, Query(max_length=256)] = None
 ) -> StatisticsOut:

@@ -27,7 +27,7 @@ class ErrorOut(Out):
 
     @classmethod
     def of(cls, failure: Failure | None) -> Self | None:
-        """Return the failure of an answer, if it has one."""
+        """Return the failure of a program, if there is one."""
         if failure is None:
             return None
         return cls(kind=failure.kind, blame=failure.kind.blame, message=failure.message)
@@ -159,7 +159,7 @@ class NoRewardOut(Out):
 
     @classmethod
     def of(cls, kind: ErrorKind, message: str) -> Self:
-        """Return an error as a client reads it."""
+        """Return the published form of an error."""
         return cls(kind=kind, blame=kind.blame, message=message, retryable=is_retryable(kind))
 
 

@@ -30,8 +30,8 @@ _CANDIDATE = f"""id, reward, program_digest, COALESCE(family, '{OTHER}'),
     COALESCE(code_chars, length(code))"""
 
 
-# LATERAL with a LIMIT reads each wanted kind (valid, failed) from its own range of the index; a plain
-# `valid = ANY (…)` would sort all matching rows.
+# LATERAL with a LIMIT reads each wanted kind (valid, failed) from its own range of the index; a
+# plain `valid = ANY (…)` would sort all matching rows.
 def _best(scope: str) -> TextClause:
     return text(f"""
         SELECT found.* FROM unnest(CAST(:valids AS boolean[])) AS wanted (valid)

@@ -22,8 +22,8 @@ _PAGE = 500
 _LOCK = 0x7265776172640002
 
 # `pairs` and `triples` are loose index scans: one index probe per task and data, or per run. The
-# advisory lock (`turn`) lets one process prune at a time; the others get an empty page. MATERIALIZED
-# keeps the planner from evaluating the lock, the page and its losers more than once.
+# advisory lock (`turn`) lets one process prune at a time; the others get an empty page.
+# MATERIALIZED keeps the planner from evaluating the lock, the page and its losers more than once.
 _PROTECTED = """
     pairs (task_id, data_digest) AS (
         (SELECT task_id, data_digest FROM solutions ORDER BY task_id, data_digest LIMIT 1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from reward_server.api.adapters.openrlhf import answer_in
+from reward_server.api.adapters.openrlhf import completion_in
 from reward_server.api.adapters.samples import AdapterSample, Label
 from tests.conftest import wait_until
 from tests.support import adapter_requests
@@ -363,5 +363,5 @@ def test_a_key_may_stand_in_the_address_or_in_rolls_own_header(desk: JobClient) 
 
 
 def test_nothing_but_special_tokens_is_read_in_no_time() -> None:
-    assert answer_in(PROMPT + "<s>" * 1_000_000, PROMPT).startswith("<s><s>")
-    assert answer_in(PROMPT + "<|" * 1_000_000, PROMPT).startswith("<|<|")
+    assert completion_in(PROMPT + "<s>" * 1_000_000, PROMPT).startswith("<s><s>")
+    assert completion_in(PROMPT + "<|" * 1_000_000, PROMPT).startswith("<|<|")

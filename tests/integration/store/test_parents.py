@@ -41,7 +41,7 @@ async def explain(engine: AsyncEngine, statement: ClauseElement, given: dict[str
         raw = statement.compile(dialect=engine.dialect)
         rows = await connection.exec_driver_sql(
             f"EXPLAIN (COSTS OFF) {raw}",
-            tuple((raw.params | given)[name] for name in raw.positiontup or ()  # type: ignore[attr-defined]),
+            tuple((raw.params | given)[name] for name in getattr(raw, "positiontup", None) or ()),
         )
         plan = "\n".join(row[0] for row in rows)
         await connection.execute(text("RESET plan_cache_mode"))

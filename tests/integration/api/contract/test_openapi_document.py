@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reward_server.api.app import create_app
-from reward_server.api.openapi import never_opened
+from reward_server.api.openapi import no_services
 from tests.conftest import COMMAND, ROOT
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SUBMITS = {"score", "score_unversioned", "submit_job", "submit_batch", "stream_b
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return create_app(never_opened).openapi()
+    return create_app(no_services).openapi()
 
 
 @pytest.fixture(scope="module")
