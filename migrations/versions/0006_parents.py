@@ -1,6 +1,6 @@
 """What choosing a parent asks for, the length and the family of programs, and who scored them.
 
-All are null for older solutions, so that no table is written anew.
+All are null for older solutions, so that the migration does not rewrite the table.
 """
 
 from __future__ import annotations

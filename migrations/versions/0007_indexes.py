@@ -1,4 +1,4 @@
-"""Parents are chosen, and solutions searched by words, without a look at the whole table."""
+"""Indexes for choosing parents and for full-text search."""
 
 from __future__ import annotations
 

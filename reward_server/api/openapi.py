@@ -22,31 +22,31 @@ if TYPE_CHECKING:
 Part = dict[str, Any]
 
 _DESCRIPTION = """\
-Takes what a language model wrote for a machine-learning task, runs the program in an isolated box,
-grades the file it leaves behind, and answers with a reward and a measured duration.
+Takes a language model's completion for a machine-learning task, runs the program in an isolated
+box, grades its submission file, and answers with a reward and a measured duration.
 
-A program's failure is an answer with a reward. Whatever is not an answer is a problem document
+A program that fails gets an answer with a reward. Every other error is a problem document
 (RFC 9457, `application/problem+json`) with `kind`, `blame` and `retryable`; it never has a reward.
-A path that does not take a method answers 405 with `Allow`. Any 429 or 503 may be repeated with the
-same idempotency key after `Retry-After` seconds, unless it says `"retryable": false`.
+A method that a path does not support gets a 405 with `Allow`. After a 429 or 503 repeat the request
+with the same idempotency key after `Retry-After` seconds, unless it says `"retryable": false`.
 """
 _TAGS = {
     "scoring": "Score a program or a batch and wait for it.",
-    "jobs": "Submit now and wait later, for one or the first of many; cancel.",
-    "batches": "Submissions that are waited for together; some of them are enough.",
-    "prompts": "What a model is asked.",
-    "tasks": "What can be scored.",
-    "solutions": "What was scored: programs, output, lineage.",
-    "runs": "What a training run has come to.",
+    "jobs": "Submit now and wait later, for one job or the first of many; cancel jobs.",
+    "batches": "Submissions that are waited for together; a part of them may complete the batch.",
+    "prompts": "Prompts for a model.",
+    "tasks": "The tasks that can be scored.",
+    "solutions": "Scored solutions: programs, output, lineage.",
+    "runs": "Statistics of training runs.",
     "programs": "Bare programs without a task, for clients of SandboxFusion.",
-    "adapters": "The wire formats of trainers that have one of their own.",
-    "operation": "Whether the server is there and can score. No key is needed.",
+    "adapters": "Endpoints in the wire formats of other trainers.",
+    "operation": "Health, metrics and version. No API key is needed.",
 }
 _SECURITY: dict[str, Part] = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A key of the server. One that was started without keys asks for none.",
+        "description": "An API key of the server; a server without keys accepts every request.",
     },
     "basic": {
         "type": "http",

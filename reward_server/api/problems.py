@@ -32,15 +32,15 @@ _STATUS = {
 
 
 _MEANING = {
-    401: "There is no key, or a wrong one.",
-    404: "There is no such thing: a task, a job, a batch, a solution or a run.",
+    401: "The API key is missing or wrong.",
+    404: "The task, job, batch, solution or run does not exist.",
     409: "The idempotency key belongs to another request.",
-    413: "More than the server takes.",
+    413: "The body is larger than the server accepts.",
     415: "The body is not JSON.",
-    422: "The request is wrong, and `detail` says where.",
-    429: "The queue is full, or this client's share of it. Come again after `Retry-After` seconds.",
-    503: "The server failed, or the job was cancelled: there is no reward.",
-    504: "There was no place for the program in time, or its box was lost; it may be sent again.",
+    422: "The request is invalid; `detail` says where.",
+    429: "The queue, or this client's share of it, is full. Retry after `Retry-After` seconds.",
+    503: "The server failed or the job was cancelled; there is no reward.",
+    504: "No slot was free in time, or the box was lost; the request may be repeated.",
 }
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -81,7 +81,7 @@ def _headers_of(status: int) -> dict[str, Any]:
     if status == 401:
         return {"headers": {"WWW-Authenticate": {"required": True, "schema": {"type": "string"}}}}
     if status in (429, 503):
-        text = "Seconds after which the same request, with the same key, may do better."
+        text = "Seconds after which to repeat the same request with the same idempotency key."
         schema = {"type": "integer", "minimum": 0}
         return {
             "headers": {"Retry-After": {"description": text, "required": True, "schema": schema}}

@@ -1,10 +1,10 @@
-"""The `lm` part of the command line: hosts the frozen language model that places markers.
+"""The `lm` commands: host the frozen language model that places markers.
 
 vLLM hosts the model; this module chooses its flags. Frozen means the same weights for a whole
 training run, so a model of the hub is pinned to a commit. The process becomes vLLM, so signals and
 the exit code are vLLM's own. The instrumenter in `instrument/lm` talks to the model.
 
-Flags are those of vLLM 0.11 to 0.32. Older ones log every request unless told
+Flags are those of vLLM 0.11 to 0.32. Older ones log every request without
 `--disable-log-requests`, and call `--structured-outputs-config` `--guided-decoding-…`.
 """
 

@@ -61,7 +61,7 @@ class Batches(Database):
         keys = [key for key in keyed.keys if key is not None]
         rows = await self.rows(statements.FIND_BY_KEYS, {"keys": keys})
         states = [JobState(row.state) for row in rows]
-        return len(keyed.places) - sum(not s.has_ended or s.has_answer for s in states)
+        return len(keyed.indexes) - sum(not s.has_ended or s.has_answer for s in states)
 
     async def get(self, batch_id: UUID) -> BatchRow | None:
         """Return a batch with its items in the order in which they ended."""
@@ -93,7 +93,7 @@ def _item(row: Row[Any]) -> BatchItem:
 class _Keyed:
     """The jobs of a batch by their keys.
 
-    `places` are the indexes of the jobs to insert: the first of every key, and all without a key.
+    `indexes` are those of the jobs to insert: the first of every key, and all without a key.
     They are sorted by key: all batches lock keys in the same order, so that none deadlock.
     """
 
@@ -101,14 +101,14 @@ class _Keyed:
         self.orders = orders
         self.keys = [storable_or_none(order.idempotency_key) for order in orders]
         first: dict[str, int] = {}
-        for place, key in enumerate(self.keys):
+        for index, key in enumerate(self.keys):
             if key is not None:
-                _refuse_other(orders[first.setdefault(key, place)], orders[place].body_digest)
-        places = (p for p, key in enumerate(self.keys) if key is None or first[key] == p)
-        self.places = sorted(places, key=lambda place: self.keys[place] or "")
+                _check_body(orders[first.setdefault(key, index)], orders[index].body_digest)
+        indexes = (p for p, key in enumerate(self.keys) if key is None or first[key] == p)
+        self.indexes = sorted(indexes, key=lambda index: self.keys[index] or "")
 
 
-def _refuse_other(order: NewJob, body_digest: str) -> None:
+def _check_body(order: NewJob, body_digest: str) -> None:
     if body_digest != order.body_digest:
         message = "an idempotency key of this batch was used with another request"
         raise RequestError(ErrorKind.CONFLICT, message)
@@ -116,19 +116,19 @@ def _refuse_other(order: NewJob, body_digest: str) -> None:
 
 async def _accept_all(connection: AsyncConnection, keyed: _Keyed) -> list[tuple[UUID, bool]]:
     """Return the job of every item, and whether this batch created it."""
-    new_ids = {place: uuid4() for place in keyed.places}
+    new_ids = {index: uuid4() for index in keyed.indexes}
     own: dict[str, UUID] = {}
-    for chunk in _chunks(keyed.places):
+    for chunk in _chunks(keyed.indexes):
         parameters = _parameters(keyed, chunk, new_ids)
         rows = (await connection.execute(statements.ACCEPT_ALL, parameters)).all()
         own |= {row.idempotency_key: row.id for row in rows if row.idempotency_key is not None}
     joined = await _join(connection, keyed, own)
     jobs = []
-    for place, key in enumerate(keyed.keys):
+    for index, key in enumerate(keyed.keys):
         if key is None:
-            jobs.append((new_ids[place], True))
+            jobs.append((new_ids[index], True))
         else:
-            jobs.append((own.get(key) or joined[key], key in own and place in new_ids))
+            jobs.append((own.get(key) or joined[key], key in own and index in new_ids))
     return jobs
 
 
@@ -136,28 +136,28 @@ async def _join(
     connection: AsyncConnection, keyed: _Keyed, own: dict[str, UUID]
 ) -> dict[str, UUID]:
     """Return the existing jobs of the keys that this batch did not insert."""
-    orders = {key: keyed.orders[place] for place in keyed.places if (key := keyed.keys[place])}
+    orders = {key: keyed.orders[index] for index in keyed.indexes if (key := keyed.keys[index])}
     keys = [key for key in orders if key not in own]
     if not keys:
         return {}
     rows = (await connection.execute(statements.FIND_BY_KEYS, {"keys": keys})).all()
     for row in rows:
-        _refuse_other(orders[row.idempotency_key], row.body_digest)
+        _check_body(orders[row.idempotency_key], row.body_digest)
     return {row.idempotency_key: row.id for row in rows}
 
 
 def _parameters(
-    keyed: _Keyed, places: Sequence[int], new_ids: dict[int, UUID]
+    keyed: _Keyed, indexes: Sequence[int], new_ids: dict[int, UUID]
 ) -> dict[str, list[Any]]:
     rows = [
-        order_parameters(keyed.orders[place]) | {"id": new_ids[place], "place": place}
-        for place in places
+        order_parameters(keyed.orders[index]) | {"id": new_ids[index], "place": index}
+        for index in indexes
     ]
     return {name: [row[name] for row in rows] for name in (*statements.COLUMNS, "place")}
 
 
-def _chunks(places: Sequence[int]) -> Iterator[Sequence[int]]:
+def _chunks(indexes: Sequence[int]) -> Iterator[Sequence[int]]:
     """Split a long batch: building one huge statement would block the event loop."""
-    rest = iter(places)
+    rest = iter(indexes)
     while chunk := tuple(islice(rest, _AT_ONCE)):
         yield chunk

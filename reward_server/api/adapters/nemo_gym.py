@@ -38,13 +38,13 @@ _LARGEST = 1e100
 
 
 class SeedRequest(BaseModel):
-    """The row that a rollout is about to begin with; nothing is kept of it."""
+    """The row of a new rollout; the server stores nothing of it."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class SeedOut(BaseModel):
-    """There is nothing to seed: a program finds everything in its box."""
+    """Empty: there is nothing to seed."""
 
 
 class ModelResponse(BaseModel):
@@ -67,7 +67,7 @@ class ModelResponse(BaseModel):
 
 
 class VerifyRequest(BaseModel):
-    """What a NeMo-Gym agent sends: the row, what the model was asked, and its response."""
+    """What a NeMo-Gym agent sends: the row, the request to the model, and its response."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -80,7 +80,7 @@ class VerifyRequest(BaseModel):
 
 
 class VerifyOut(BaseModel):
-    """The request again, with its reward and what was measured."""
+    """The request with its reward and measurements."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -108,7 +108,7 @@ class MetricsOut(BaseModel):
 
 @routes.post("/seed_session", response_model=SeedOut, openapi_extra=describe_body(SeedRequest))
 async def seed_session(request: Request, services: Wired) -> Response:
-    """Begin a rollout, for which nothing needs to be done."""
+    """Begin a rollout; this does nothing."""
     await read_request(request, services.settings.batch_bytes, SeedRequest)
     return as_json(SeedOut(), 200)
 
@@ -122,7 +122,7 @@ async def seed_session(request: Request, services: Wired) -> Response:
 async def verify(
     request: Request, services: Wired, client: Client, run_id: RunId = "default"
 ) -> Response:
-    """Score what the model wrote; held until the program has ended."""
+    """Score a completion; the response is sent when the program has ended."""
     body = await read_request(request, services.settings.batch_bytes, VerifyRequest)
     row = body.model_dump(exclude_unset=True)
     indices = [row[name] for name in (_TASK, _ROLLOUT) if isinstance(row.get(name), int)]

@@ -74,7 +74,7 @@ class RewardsOut(BaseModel):
 async def get_reward(
     request: Request, services: Wired, client: Client, run_id: RunId = "default"
 ) -> Response:
-    """Score what OpenRLHF generated; held until all programs have ended."""
+    """Score a list of samples; the response is sent when all programs have ended."""
     body = await read_request(request, services.settings.batch_bytes, RewardRequest)
     samples = [
         AdapterSample(_ADAPTER, read_label(label), completion_in(query, prompt), run_id)
@@ -102,6 +102,6 @@ def completion_in(query: str, prompt: str) -> str:
     elif tail and (found := query.find(tail)) >= 0:
         answer = query[found + len(tail) :]
     else:
-        message = "query does not contain its prompt, so that the answer cannot be told apart"
+        message = "query does not contain its prompt, so the completion cannot be separated from it"
         raise RequestError(ErrorKind.INVALID_REQUEST, message)
     return without_special_tokens(answer)

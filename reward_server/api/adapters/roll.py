@@ -45,8 +45,8 @@ Identity = str | int
 class SubmitRequest(BaseModel):
     """What ROLL submits; `reward_info` names the task, directly or as its `ground_truth`.
 
-    `priority`, `reward_manager` and `timeout` are for other reward systems: how long a program may
-    run is the task's to say, and a job that ROLL has given up is joined by its next attempt.
+    `priority`, `reward_manager` and `timeout` are for other reward systems and have no effect: the
+    task limits how long a program may run, and ROLL's next attempt joins a job that it gave up.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -71,7 +71,7 @@ class SubmitRequest(BaseModel):
 
 
 class SubmittedOut(BaseModel):
-    """Under which id the reward is to be asked for; `errcode` is 0 then."""
+    """The id to poll the reward with; `errcode` is 0 if the sample was accepted."""
 
     errcode: int
     errmsg: str = ""
@@ -100,7 +100,7 @@ class DimensionOut(BaseModel):
 
 
 class RollResultOut(BaseModel):
-    """The reward (`errcode` 0), that it is not there yet (1), or why it will not be (above)."""
+    """The reward (`errcode` 0), that it is pending (1), or why there is none (above 1)."""
 
     errcode: int
     errmsg: str = ""
@@ -145,7 +145,7 @@ async def task_result(
     services: Wired,
     reward_request_id: Annotated[str | None, Query(max_length=64, include_in_schema=False)] = None,
 ) -> Response:
-    """Tell the reward of a sample that was submitted; ROLL names it in a JSON body."""
+    """Return the reward of a submitted sample; ROLL sends its id in a JSON body."""
     if reward_request_id is None:
         body = await read_request(request, services.settings.body_bytes, ResultRequest)
         reward_request_id = body.reward_request_id

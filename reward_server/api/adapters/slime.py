@@ -40,7 +40,7 @@ class SlimeRequest(BaseModel):
 
 
 class SlimeRewardOut(RootModel[float | dict[str, float]]):
-    """The reward, or an object that has it under the name that was asked for."""
+    """The reward, or an object with the reward under the name in `reward_key`."""
 
 
 @routes.post(
@@ -59,7 +59,7 @@ async def reward(
         Query(min_length=1, max_length=64, description="slime's --reward-key, if it is set."),
     ] = None,
 ) -> Response:
-    """Score what slime generated; held until the program has ended."""
+    """Score one sample; the response is sent when the program has ended."""
     body = await read_request(request, services.settings.body_bytes, SlimeRequest)
     written = without_special_tokens(body.response)  # slime sends the end-of-turn token
     sample = AdapterSample(_ADAPTER, read_label(body.label), written, run_id)

@@ -50,7 +50,7 @@ _ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"model": answers.JobOut}}
 _REFUSALS = problem_responses(404, 409, 413, 429)
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "A line of JSON for each end; blank lines mean nothing.",
+        "description": "A line of JSON for each item that has ended; ignore blank lines.",
         "headers": {"Batch-Id": {"required": True, "schema": {"type": "string", "format": "uuid"}}},
         "content": {NDJSON: {"schema": lines_of("ResultOut", "LostOut")}},
     }
@@ -70,7 +70,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
     openapi_extra=describe_submission(ScoreRequest),
 )
 async def score(request: Request, services: Wired, client: Client) -> Response:
-    """Score one submission; held until it has ended, or for `wait_seconds`."""
+    """Score one submission; wait until it has ended, or for `wait_seconds`."""
     body = await read_submission(request, services.settings.body_bytes, ScoreRequest)
     accepted = await services.jobs.submit(body.job(client))
     ending = await services.jobs.wait(accepted.job_id, body.wait_seconds, is_fresh=accepted.is_new)
@@ -85,7 +85,7 @@ async def score(request: Request, services: Wired, client: Client) -> Response:
     openapi_extra=describe_submission(JobBody),
 )
 async def submit(request: Request, services: Wired, client: Client) -> Response:
-    """Accept one submission, durably, and answer at once with its job, which may have ended."""
+    """Accept one submission durably and return its job at once; it may have ended already."""
     body = await read_submission(request, services.settings.body_bytes, JobBody)
     accepted = await services.jobs.submit(body.job(client))
     content = answers.JobStateOut(job_id=accepted.job_id, status=accepted.state.value)
@@ -99,7 +99,7 @@ async def submit(request: Request, services: Wired, client: Client) -> Response:
     openapi_extra=describe_body(WaitRequest),
 )
 async def wait_for_any(request: Request, services: Wired) -> Response:
-    """Wait until one of many jobs has ended, up to `wait_seconds`, and tell of all that have."""
+    """Wait up to `wait_seconds` until one of many jobs has ended; return all that have."""
     body = await read_request(request, services.settings.body_bytes, WaitRequest)
     job_ids = [parse_id(job_id, "job") for job_id in body.job_ids]
     endings = await services.jobs.wait_for_any(job_ids, body.wait_seconds)
@@ -129,7 +129,7 @@ async def job(job_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> Respo
 
 @routes.delete("/v1/jobs/{job_id:job}", responses=problem_responses(404))
 async def cancel(job_id: Id, services: Wired) -> answers.JobStateOut:
-    """End a job that nobody wants any more; one that has ended stays as it is."""
+    """Cancel a job; one that has ended does not change."""
     parsed = parse_id(job_id, "job")
     state = await services.jobs.cancel(parsed)
     return answers.JobStateOut(job_id=parsed, status=state.value)
@@ -141,7 +141,7 @@ async def cancel(job_id: Id, services: Wired) -> answers.JobStateOut:
     openapi_extra=describe_body(CancelRequest),
 )
 async def cancel_steps(request: Request, services: Wired, client: Client) -> Response:
-    """End what has not ended of a run up to a step, as far as it was sent with the same key."""
+    """Cancel the unfinished jobs of a run up to a step that were sent with the same API key."""
     body = await read_request(request, services.settings.body_bytes, CancelRequest)
     ended = await services.jobs.cancel_steps(body.run_id, body.up_to_step, client)
     return as_json(answers.CancelledOut(cancelled=ended), 200)
@@ -165,7 +165,7 @@ def _open_state(state: JobState) -> Literal["queued", "running"]:
     openapi_extra=describe_body(BatchRequest),
 )
 async def submit_batch(request: Request, services: Wired, client: Client) -> Response:
-    """Accept all items of a batch, durably, or none."""
+    """Accept all items of a batch durably, or none."""
     batch_id, job_ids = await _submit_batch(request, services, client)
     return as_json(answers.BatchOut(batch_id=batch_id, job_ids=job_ids), 202)
 
@@ -187,7 +187,7 @@ async def _submit_batch(
     responses=problem_responses(404),
 )
 async def batch(batch_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
-    """Return what a batch has so far, waiting up to `wait_seconds` until that is enough."""
+    """Return the results of a batch; wait up to `wait_seconds` until it is complete."""
     parsed = parse_id(batch_id, "batch")
     progress = await services.jobs.wait_for_batch(parsed, wait_seconds)
     results, lost = await _read_results(services, progress)
@@ -212,9 +212,9 @@ async def batch(batch_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> R
 async def stream_batch(request: Request, services: Wired, client: Client) -> Response:
     """Score a batch over one connection: a line of JSON for every item that has ended.
 
-    Lines come in the order of ends, with the item's `index`, until the batch is complete. A blank
-    line now and then shows that the server is there. Who hangs up finds the batch by its id, which
-    is in the header `Batch-Id`.
+    Lines have the item's `index` and come in the order in which the items end, until the batch is
+    complete. Blank lines keep the connection alive. After a lost connection, read the batch by its
+    id, which is in the header `Batch-Id`.
     """
     batch_id, _ = await _submit_batch(request, services, client)
     return StreamingResponse(

@@ -43,7 +43,7 @@ class _In(BaseModel):
 
 
 class BudgetIn(_In):
-    """How long a prompt may be.
+    """The maximum length of a prompt.
 
     Either `characters`, over the contents of all messages, or `tokens` of a configured
     `tokenizer`, over the whole rendered prompt.
@@ -73,12 +73,12 @@ class BudgetIn(_In):
 
 
 class PromptsRequest(_In):
-    """Which prompts to make.
+    """The prompts to make.
 
-    `scope` is where `best`, `softmax` and `diverse` look for parents; `previous_step` always
-    stays in its run. `parents`, `temperature` and `budget` are as the settings say if left out.
-    `parent_ids` asks for one prompt on each of these solutions, whatever their run, and goes with
-    `task_id`, `budget` and `wall_seconds` only.
+    `scope` is where `best`, `softmax` and `diverse` search for parents; `previous_step` stays in
+    its run. The defaults of `parents`, `temperature` and `budget` come from the settings.
+    `parent_ids` requests one prompt for each of these solutions, whatever their run; only
+    `task_id`, `budget` and `wall_seconds` can be combined with it.
     """
 
     task_id: Name
@@ -138,7 +138,7 @@ class MessageOut(Out):
 class PromptOut(Out):
     """A prompt; send `kind` and `parent_id` along with what the model answers.
 
-    `fallback` says why a prompt that was to improve on something is one from scratch.
+    `fallback` says why a prompt that should improve on a solution is one from scratch.
     """
 
     kind: Literal["scratch", "improve"]
@@ -165,7 +165,7 @@ class SpreadOut(Out):
 
 @publishes(BestOfBoth, from_scratch=SpreadOut, from_improving=SpreadOut, best_of_both=SpreadOut)
 class BestOfBothOut(Out):
-    """What improving on one's own solutions was worth in a run.
+    """The gain from improving on solutions in a run.
 
     A sample is a solution from scratch; of its children the best counts.
     """

@@ -60,10 +60,10 @@ Path = Annotated[Text, Field(min_length=1, max_length=_LONGEST_NAME_BYTES)]
 
 
 class RunCodeRequest(BaseModel):
-    """A Python program, what it is given, and what is wanted of it.
+    """A Python program, its input, and the files to return.
 
-    Paths are relative to its work directory. As in SandboxFusion a file without content is left
-    out, and what else stands in the request is not looked at.
+    Paths are relative to its work directory. As in SandboxFusion, files without content are left
+    out, and unknown fields are ignored.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -121,7 +121,7 @@ class CommandOut(BaseModel):
 
 
 class RunCodeOut(BaseModel):
-    """What SandboxFusion answers; Python is not compiled, and a place has no name."""
+    """SandboxFusion's response; Python is not compiled and boxes have no names."""
 
     status: Literal["Success", "Failed"]
     message: str
@@ -138,10 +138,10 @@ class RunCodeOut(BaseModel):
     openapi_extra=describe_body(RunCodeRequest),
 )
 async def run_code(request: Request, services: Wired, client: Client) -> Response:
-    """Run a bare Python program in a box of its own; nothing of it is kept.
+    """Run a bare Python program in a box of its own; the server stores nothing of it.
 
-    Held until it has ended. Who hangs up ends it. A 504 says that there was no place for it in time
-    or that a box was lost: it may be sent again at once.
+    The response is sent when the program has ended; closing the connection ends the program. A 504
+    means that no slot was free in time or that the box was lost: repeat the request.
     """
     del client  # the dependency checks the key; shares apply to jobs only
     if services.programs is None:

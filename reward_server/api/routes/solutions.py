@@ -34,7 +34,7 @@ _Generations = Annotated[int, Query(ge=0, le=MOST_GENERATIONS)]
 
 
 class _Filter(BaseModel):
-    """Which solutions are meant."""
+    """Selects solutions."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -55,7 +55,7 @@ class _Filter(BaseModel):
 
 
 class SolutionQuery(_Filter):
-    """Which solutions to list, in which order, and from where on."""
+    """Selects solutions, their order, and the page."""
 
     order: SortOrder = SortOrder.REWARD
     limit: Annotated[int, Field(ge=1, le=500)] = 50
@@ -68,11 +68,11 @@ class _Row(BaseModel):
 
 @publishes(Generation)
 class GenerationOut(_Row):
-    """A solution in a lineage; `generation` is below zero for ancestors, above for descendants."""
+    """A solution in a lineage; `generation` is negative for ancestors, positive for descendants."""
 
 
 class GenerationsOut(BaseModel):
-    """Ancestors, the solution itself and descendants, the eldest first."""
+    """Ancestors, the solution itself and descendants, the oldest first."""
 
     lineage: list[GenerationOut]
 
@@ -83,7 +83,7 @@ class RunOut(_Row):
 
 
 class RunsOut(BaseModel):
-    """Runs by name; `next_after` asks for those that follow."""
+    """Runs by name; pass `next_after` as `after` to get the next page."""
 
     runs: list[RunOut]
     next_after: str | None
@@ -98,7 +98,7 @@ class DurationsOut(BaseModel):
 
 
 class StepOut(BaseModel):
-    """What the solutions of a task have come to in one step, or in all if `is_total`."""
+    """Statistics of the solutions of a task in one step, or in all steps if `is_total`."""
 
     task_id: str
     step: int | None
@@ -116,7 +116,7 @@ class StepOut(BaseModel):
 
     @classmethod
     def of(cls, value: StepStatistics) -> Self:
-        """Return the numbers of a step as the API shows them."""
+        """Return the statistics of a step as the API shows them."""
         same = ["task_id", "step", "is_total", "solutions", "mean_reward", "max_reward"]
         same += ["spread_reward", "best_score"]
         return cls(
@@ -132,7 +132,7 @@ class StepOut(BaseModel):
 
 
 class StatisticsOut(BaseModel):
-    """The numbers of a run: for each task all steps together first, then step by step."""
+    """Statistics of a run: for each task the total first, then step by step."""
 
     run_id: str
     steps: list[StepOut]
@@ -172,7 +172,7 @@ def _text(page: list[Record]) -> str:
 
 @routes.get("/v1/solutions/{solution_id}", responses=problem_responses(404))
 async def solution(solution_id: Id, services: Wired) -> answers.SolutionOut:
-    """Return one solution with code, output, lineage, standing and rewards by other schemes."""
+    """Return one solution with code, output, lineage, standing and rewards of other schemes."""
     detail = await services.store.solution(parse_id(solution_id, "solution"))
     if detail is None:
         raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")
@@ -187,7 +187,7 @@ async def solution(solution_id: Id, services: Wired) -> answers.SolutionOut:
 async def lineage(
     solution_id: Id, services: Wired, up: _Generations = 10, down: _Generations = 10
 ) -> GenerationsOut:
-    """Return where a solution comes from and what became of it, with the change at every step."""
+    """Return the ancestors and descendants of a solution, with the change at every step."""
     found = await services.archive.lineage.of(parse_id(solution_id, "solution"), up, down)
     if not found:
         raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")

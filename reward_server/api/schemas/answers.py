@@ -46,8 +46,8 @@ class InstrumentationOut(Out):
 class SandboxOut(Out):
     """Where the program ran.
 
-    `contended`: others held it up, so its duration is not its own. `reused`: it ran before, in the
-    same run and on the same data, and was not run again.
+    `contended`: other processes slowed the program down, so its duration is not comparable.
+    `reused`: the result is from an earlier execution in the same run and on the same data.
     """
 
     kind: str
@@ -85,7 +85,7 @@ class _Outcome(Out):
 
 @publishes(Verdict, without=_PARTS)
 class ScoreAnswer(_Outcome):
-    """What `POST /score` answers: always these keys."""
+    """The answer of `POST /score`; it always has all of these keys."""
 
     instrumentation: InstrumentationOut
     sandbox: SandboxOut
@@ -144,7 +144,7 @@ class JobStateOut(Out):
 
 
 class CancelledOut(Out):
-    """How many jobs were ended."""
+    """How many jobs were cancelled."""
 
     cancelled: int
 
@@ -191,7 +191,7 @@ class LostOut(Out):
 
 
 class BatchProgressOut(Out):
-    """How far a batch has come: answers in the order in which they came."""
+    """The progress of a batch, with answers in the order in which they came."""
 
     batch_id: UUID
     complete: bool
@@ -200,7 +200,7 @@ class BatchProgressOut(Out):
 
 
 class EndingOut(Out):
-    """How a job ended: with an answer, or with the reason why there is none."""
+    """The result of a job: an answer, or an error."""
 
     job_id: UUID
     answer: ScoreAnswer | None
@@ -208,7 +208,7 @@ class EndingOut(Out):
 
 
 class EndingsOut(Out):
-    """Those of the jobs asked about that have ended."""
+    """Those of the requested jobs that have ended."""
 
     ended: list[EndingOut]
 
@@ -219,7 +219,7 @@ class RelativeOut(Out):
 
 
 class LineageOut(Out):
-    """Where a solution came from and what came of it."""
+    """The ancestors and children of a solution."""
 
     ancestors: list[RelativeOut]
     children: list[RelativeOut]
@@ -227,24 +227,24 @@ class LineageOut(Out):
 
 @publishes(LeaderboardStanding, medal=Literal["gold", "silver", "bronze"] | None)
 class StandingOut(Out):
-    """Where the score would have stood among the teams of the original competition.
+    """The standing of the score among the teams of the original competition.
 
-    `percentile` is the share of teams, 0 to 1, that are strictly worse. Without `exact` the whole
-    leaderboard is not known here, and place and share are interpolated between known ranks.
+    `percentile` is the share of teams, 0 to 1, that are strictly worse. Without `exact` the server
+    does not know the whole leaderboard and interpolates position and share between known ranks.
     """
 
 
 @publishes(KeptReward, without=frozenset({"scheme"}))
 class RewardOut(Out):
-    """What the solution earns under another scheme, as `reward-server rescore` found."""
+    """The reward of the solution under another scheme, computed by `reward-server rescore`."""
 
 
 class SolutionOut(ScoreAnswer):
     """A solution with its code, its plan and its lineage.
 
-    `standing` is null without a score, without a leaderboard, or when the task's data is no
-    longer the data it was scored on. `rewards` has the newest version of each scheme by name;
-    `reward` stays what was answered.
+    `standing` is null without a score, without a leaderboard, or if the task's data has changed
+    since. `rewards` has the newest version of each scheme by name; `reward` is the one in the
+    answer and never changes.
     """
 
     step: int | None
@@ -322,7 +322,7 @@ class TaskSummary(Out):
 
 
 class TaskOut(TaskSummary):
-    """A task with all a prompt needs."""
+    """A task with everything that a prompt needs."""
 
     description: str
     columns: list[str]
@@ -334,7 +334,7 @@ class TaskOut(TaskSummary):
 
     @classmethod
     def of_briefed(cls, task: Task, briefing: str, budget: int) -> Self:
-        """Return a prepared task as the API shows it, with what a model is told about it."""
+        """Return a prepared task as the API shows it, with its briefing."""
         card = task.card
         extra = {
             "description": task.description,
@@ -361,14 +361,14 @@ class TasksOut(Out):
 
 
 class PartOut(Out):
-    """One part the server needs."""
+    """A component of the server."""
 
     ready: bool
     detail: str
 
 
 class ReadyOut(Out):
-    """Whether the server can score, part by part."""
+    """Whether the server can score, component by component."""
 
     ready: bool
     database: PartOut
@@ -383,7 +383,7 @@ class AliveOut(Out):
 
 
 class VersionOut(Out):
-    """What is running."""
+    """The version of the server."""
 
     name: str
     version: str

@@ -73,7 +73,7 @@ _ONE_SOURCE: dict[str, Any] = {
 
 
 class JobBody(BaseModel):
-    """One submission to be scored; exactly one of `completion` and `code`."""
+    """One submission to score; exactly one of `completion` and `code`."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, json_schema_extra=_ONE_SOURCE
@@ -129,7 +129,7 @@ class JobBody(BaseModel):
 
 
 class ScoreRequest(JobBody):
-    """One submission to be scored, and how long to hold the connection for it."""
+    """One submission to score, and how long to wait for the answer."""
 
     wait_seconds: (
         Annotated[float, Field(ge=0, le=_LONGEST_WAIT_SECONDS, allow_inf_nan=False)] | None
@@ -137,7 +137,7 @@ class ScoreRequest(JobBody):
 
 
 class BatchRequest(BaseModel):
-    """Submissions that are waited for together, and how many of them are enough."""
+    """Submissions to wait for together, and how many results complete the batch."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -162,7 +162,7 @@ class BatchRequest(BaseModel):
 
 
 class WaitRequest(BaseModel):
-    """Jobs of which the first to end is waited for."""
+    """Jobs to wait for until the first one ends."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -171,7 +171,7 @@ class WaitRequest(BaseModel):
 
 
 class CancelRequest(BaseModel):
-    """The steps of a run that nobody wants any more."""
+    """The steps of a run to cancel."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
