@@ -64,7 +64,7 @@ _OPEN_PATHS = {"/livez", "/readyz", "/metrics", "/version"}
 _BOUNDS = {"minimum", "maximum"}
 _LARGEST_INTEGER = (1 << 63) - 1  # FastAPI writes bounds as floats, and this one is rounded up
 # Clients that generate code from the document know these models by another name than ours.
-_PUBLISHED_NAMES = {"ScoreAnswer": "Answer", "JobBody": "JobRequest", "SortOrder": "Order"}
+_PUBLISHED_NAMES = {"ScoreAnswer": "Answer", "SortOrder": "Order"}
 _OPERATION_IDS = {
     "submit": "submit_job",
     "cancel": "cancel_job",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, ValidationError, WithJsonSchema
 
-from reward_server.api.schemas.requests import JobBody, Name, SolutionId, WallSeconds
+from reward_server.api.schemas.requests import JobRequest, Name, SolutionId, WallSeconds
 from reward_server.errors import InfrastructureError, RequestError
 from reward_server.model import ErrorKind
 from reward_server.store.values import JobState
@@ -99,7 +99,7 @@ class AdapterSample:
     step: int | None = None
     name: str | None = None
 
-    def request(self) -> JobBody:
+    def request(self) -> JobRequest:
         """Return the equivalent body of `POST /v1/jobs`.
 
         Raises:
@@ -118,7 +118,7 @@ class AdapterSample:
         content_bytes = json.dumps([self.adapter, content], sort_keys=True).encode()
         content["idempotency_key"] = f"{self.adapter}/{hashlib.sha256(content_bytes).hexdigest()}"
         try:
-            return JobBody.model_validate(content)
+            return JobRequest.model_validate(content)
         except ValidationError as error:
             raise RequestError(ErrorKind.INVALID_REQUEST, _first(error)) from None
 
@@ -129,7 +129,7 @@ async def submit(services: Services, client: str, sample: AdapterSample) -> Acce
     Raises:
         RequestError, InfrastructureError: as `JobService.submit` does.
     """
-    return await services.jobs.submit(sample.request().job(client))
+    return await services.jobs.submit(sample.request().to_job(client))
 
 
 async def score(

@@ -13,7 +13,7 @@ from reward_server.api.schemas import answers
 from reward_server.api.schemas.requests import (
     BatchRequest,
     CancelRequest,
-    JobBody,
+    JobRequest,
     ScoreRequest,
     WaitRequest,
     describe_body,
@@ -72,7 +72,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 async def score(request: Request, services: Wired, client: Client) -> Response:
     """Score one submission; wait until it has ended, or for `wait_seconds`."""
     body = await read_submission(request, services.settings.body_bytes, ScoreRequest)
-    accepted = await services.jobs.submit(body.job(client))
+    accepted = await services.jobs.submit(body.to_job(client))
     ending = await services.jobs.wait(accepted.job_id, body.wait_seconds, is_fresh=accepted.is_new)
     return _job_response(accepted.job_id, ending)
 
@@ -82,12 +82,12 @@ async def score(request: Request, services: Wired, client: Client) -> Response:
     status_code=202,
     response_model=answers.JobStateOut,
     responses=_REFUSALS,
-    openapi_extra=describe_submission(JobBody),
+    openapi_extra=describe_submission(JobRequest),
 )
 async def submit(request: Request, services: Wired, client: Client) -> Response:
     """Accept one submission durably and return its job at once; it may have ended already."""
-    body = await read_submission(request, services.settings.body_bytes, JobBody)
-    accepted = await services.jobs.submit(body.job(client))
+    body = await read_submission(request, services.settings.body_bytes, JobRequest)
+    accepted = await services.jobs.submit(body.to_job(client))
     content = answers.JobStateOut(job_id=accepted.job_id, status=accepted.state.value)
     return as_json(content, 202)
 
@@ -175,7 +175,7 @@ async def _submit_batch(
 ) -> tuple[UUID, list[UUID]]:
     body = await read_request(request, services.settings.batch_bytes, BatchRequest)
     return await services.jobs.submit_batch(
-        await body.jobs(client),
+        await body.to_jobs(client),
         body.min_complete or len(body.items),
         cancels_rest=body.rest == "cancel",
     )

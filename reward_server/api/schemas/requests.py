@@ -72,7 +72,7 @@ _ONE_SOURCE: dict[str, Any] = {
 }
 
 
-class JobBody(BaseModel):
+class JobRequest(BaseModel):
     """One submission to score; exactly one of `completion` and `code`."""
 
     model_config = ConfigDict(
@@ -117,7 +117,7 @@ class JobBody(BaseModel):
         content = self.model_dump(exclude={"idempotency_key", "wait_seconds", "priority"})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def job(self, client: str) -> JobSubmission:
+    def to_job(self, client: str) -> JobSubmission:
         """Return the job for the job service."""
         return JobSubmission(
             submission=self.submission(),
@@ -128,7 +128,7 @@ class JobBody(BaseModel):
         )
 
 
-class ScoreRequest(JobBody):
+class ScoreRequest(JobRequest):
     """One submission to score, and how long to wait for the answer."""
 
     wait_seconds: (
@@ -141,7 +141,7 @@ class BatchRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    items: Annotated[list[JobBody], Field(min_length=1, max_length=_MOST_ITEMS)]
+    items: Annotated[list[JobRequest], Field(min_length=1, max_length=_MOST_ITEMS)]
     min_complete: Annotated[int, Field(ge=1), WHOLE] | None = None
     rest: Literal["continue", "cancel"] = "continue"
 
@@ -152,11 +152,11 @@ class BatchRequest(BaseModel):
             raise ValueError(message)
         return self
 
-    async def jobs(self, client: str) -> list[JobSubmission]:
+    async def to_jobs(self, client: str) -> list[JobSubmission]:
         """Return the job of every item; many are converted in a thread."""
 
         def read() -> list[JobSubmission]:
-            return [item.job(client) for item in self.items]
+            return [item.to_job(client) for item in self.items]
 
         return read() if len(self.items) < _FEW_ITEMS else await asyncio.to_thread(read)
 
@@ -179,7 +179,7 @@ class CancelRequest(BaseModel):
     up_to_step: Step
 
 
-_Submission = TypeVar("_Submission", bound=JobBody)
+_Submission = TypeVar("_Submission", bound=JobRequest)
 _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
