@@ -1,12 +1,13 @@
-"""Our own failures, as exceptions.
+"""Errors that are not a program's, as exceptions.
 
-    RewardServerError
-    ├── RequestError         the caller's fault: a 4xx answer, nothing was run
-    │   └── OverloadedError  a 429 that says when to come back
-    ├── InfrastructureError  ours: a 503 answer, never a reward
+    ServiceError
+    ├── RequestError         the caller's fault: a 4xx answer, nothing ran
+    │   └── QueueFullError   a 429 that says when to retry
+    ├── InfrastructureError  this server's fault: a 503 answer, never a reward
     └── SetupError           the server cannot start; the text names the remedy
 
-A program's failure is a value (`model.Failure`) and never one of these.
+A program's failure is a value (`model.Failure`) and never one of these. `model.ErrorKind.blame`
+decides whose fault an error is; an exception with a kind of another's fault cannot be made.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class RewardServerError(Exception):
+class ServiceError(Exception):
     """Base of every exception this package raises on purpose."""
 
 
-class SetupError(RewardServerError):
+class SetupError(ServiceError):
     """The server cannot start; the text says what is missing and what to do."""
 
 
-class _KindedError(RewardServerError):
+class _KindedError(ServiceError):
     blame: Blame
 
     def __init__(self, kind: ErrorKind, message: str) -> None:
@@ -49,8 +50,8 @@ class RequestError(_KindedError):
     blame = Blame.REQUEST
 
 
-class OverloadedError(RequestError):
-    """There is no room for the request now; `retry_seconds` says when there will be."""
+class QueueFullError(RequestError):
+    """The queue has no room for the request; `retry_seconds` says when it will."""
 
     def __init__(self, message: str, retry_seconds: int) -> None:
         super().__init__(ErrorKind.OVERLOADED, message)
@@ -58,21 +59,21 @@ class OverloadedError(RequestError):
 
 
 class InfrastructureError(_KindedError):
-    """A part of ours failed; no reward exists for this submission."""
+    """A part of this server failed; the submission has no reward."""
 
     blame = Blame.INFRA
 
 
 @contextmanager
 def boundary(kind: ErrorKind, stage: str) -> Iterator[None]:
-    """Turn anything unforeseen in a stage into an infrastructure error that names the stage.
+    """Turn any unexpected exception of a stage into an infrastructure error that names it.
 
     Raises:
-        InfrastructureError: with `kind`, for every exception that is not already ours.
+        InfrastructureError: with `kind`, for every exception that is not a ServiceError.
     """
     try:
         yield
-    except RewardServerError:
+    except ServiceError:
         raise
     except Exception as error:
         log.exception("%s failed", stage)

@@ -1,8 +1,7 @@
-"""The values of the walk: one frozen type per arrow, and the closed vocabularies they use.
+"""The values that pass between the stages of the pipeline, and their closed vocabularies.
 
-Nothing here does work or knows a database, a sandbox or HTTP. A value that carries a
-`failure` tells the later stages that there is nothing left for them to do; they hand the
-failure on, so that the walk has no branches.
+Nothing here does work or knows a database, a sandbox or HTTP. When a value carries a `failure`, the
+later stages have nothing to do and pass the failure on, so the pipeline has no branches.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 
-MOST_FETCHED = 64  # files that are read from one box
+MOST_FETCHED = 64  # files read from one sandbox
 
 
 class Blame(StrEnum):
@@ -59,7 +58,7 @@ class ErrorKind(StrEnum):
 
     @property
     def blame(self) -> Blame:
-        """Return whose fault an error of this kind is."""
+        """Return whose fault an error of this kind is: the one place that decides it."""
         if self in _INFRA:
             return Blame.INFRA
         return Blame.REQUEST if self in _REQUEST else Blame.PROGRAM
@@ -106,14 +105,14 @@ class Milestone(IntEnum):
 
 
 class Priority(IntEnum):
-    """Who goes first: what somebody waits for, before what a trainer collects."""
+    """Who goes first: evaluation, which a person waits for, before training."""
 
     TRAINING = 0
     EVALUATION = 1
 
 
 class PromptKind(StrEnum):
-    """How the model was asked."""
+    """What the prompt asked of the model."""
 
     SCRATCH = "scratch"
     IMPROVE = "improve"
@@ -121,7 +120,7 @@ class PromptKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a program failed, in a fixed text that quotes neither labels nor host paths."""
+    """How a program failed; the text is fixed and quotes neither labels nor host paths."""
 
     kind: ErrorKind
     message: str
@@ -129,7 +128,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a trainer sent: a model's whole text or a bare program, and where it belongs."""
+    """What a trainer sent: a whole completion or only its program, and where it belongs."""
 
     task_id: str
     completion: str | None = None
@@ -158,7 +157,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A milestone to be reported right after the statement that starts at this place.
+    """A milestone that the program reports right after the statement at this position.
 
     `line` counts from 1 and `column` from 0 in UTF-8 bytes, as in the syntax tree.
     """
@@ -180,7 +179,7 @@ class MarkerPlacementKey:
 
 @dataclass(frozen=True, slots=True)
 class MarkerPlacement:
-    """The markers that held of a language model's answer, and why there are no more."""
+    """The valid markers of a language model's answer, and why there are no more."""
 
     markers: tuple[Marker, ...]
     reason: str | None = None
@@ -188,7 +187,7 @@ class MarkerPlacement:
 
 @dataclass(frozen=True, slots=True)
 class Instrumentation:
-    """Who placed the markers, and whether the result was checked against the original."""
+    """Who placed the markers, and whether the result was verified against the original."""
 
     kind: str
     model: str | None = None
@@ -198,7 +197,7 @@ class Instrumentation:
 
 @dataclass(frozen=True, slots=True)
 class Instrumented:
-    """The unchanged program and the places where it reports progress."""
+    """The unchanged program and the positions at which it reports progress."""
 
     program: Program
     markers: tuple[Marker, ...]
@@ -223,10 +222,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class AdHocProgram:
-    """A bare program that belongs to no task, with what it is given and what is wanted of it.
+    """A program that belongs to no task, with its inputs and the files to return.
 
-    `files` lie in its work directory before it starts, and `fetch` names those that are read from
-    there when it is dead; all names are relative and lead nowhere else.
+    `files` are in its work directory before it starts; `fetch` names the files that are read from
+    there when it has ended. All names are relative and stay inside that directory.
     """
 
     code: str
@@ -245,12 +244,12 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What the sandbox saw of one program, from its start to the death of its last process.
+    """What the sandbox measured of one program, from its start to the end of its last process.
 
-    `pressure` is the share of its time that was lost to others, where the kernel tells, and
-    `contended` that it was so much that the duration is not the program's own. Of an errand the
-    tails are the whole output, `files` what was fetched, and `refused` the names that were there
-    but are no regular files of an allowed size.
+    `pressure` is the share of its time the program lost to others, if the kernel measures it;
+    `contended` says that the duration is no longer the program's own. For an ad hoc program the
+    tails hold the whole output, `files` what was fetched, and `refused` the names that exist but
+    are no regular files of an allowed size.
     """
 
     box: Box
@@ -281,7 +280,7 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """The number a trainer learns from, and the scheme it was made by, in which version."""
+    """The number a trainer learns from, and the scheme and version that computed it."""
 
     value: float
     scheme: str
@@ -302,7 +301,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Everything the walk found out about one submission."""
+    """Everything the pipeline found out about one submission."""
 
     submission: Submission
     program: Program

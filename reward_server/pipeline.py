@@ -1,7 +1,7 @@
-"""The walk: completion ─▶ extract ─▶ instrument ─▶ execute ─▶ grade ─▶ reward ─▶ store.
+"""The pipeline: completion ─▶ extract ─▶ instrument ─▶ execute ─▶ grade ─▶ reward ─▶ store.
 
-Each step is a function from one frozen value to the next. A program's failure travels along
-as a value; our own failure is raised and ends the walk without a reward.
+Each stage is a function from one frozen value to the next. A program's failure is a value that
+passes through all stages. A fault of this server raises an exception, and there is no reward.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LONG_TEXT = 1 << 16
 
 
 class Recorder(Protocol):
-    """Keeps verdicts: exactly one per job."""
+    """Stores verdicts, exactly one per job."""
 
     async def record(self, job_id: UUID, attempt: int, verdict: Verdict) -> StoredAnswer:
         """Store a verdict and return it as it stands in the store."""
@@ -40,7 +40,7 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The implementations this server was wired with."""
+    """The implementations of the stages, as `bootstrap` chose them."""
 
     instrumenter: Instrumenter
     sandbox: Sandbox
@@ -50,24 +50,24 @@ class Stages:
     ceiling: Limits
 
 
-async def run_pipeline(job: LeasedJob, task: Task, rooms: Stages) -> StoredAnswer:
+async def run_pipeline(job: LeasedJob, task: Task, stages: Stages) -> StoredAnswer:
     """Take one submission from its text to its stored verdict.
 
     Raises:
-        InfrastructureError: when a part of ours failed; nothing is stored then.
+        InfrastructureError: when a part of this server failed; nothing is stored.
     """
-    watch, submission = _Watch(), job.submission
-    with boundary(ErrorKind.WORKER_LOST, "walk"):
+    stopwatch, submission = _Stopwatch(), job.submission
+    with boundary(ErrorKind.WORKER_LOST, "pipeline"):
         program = await _extract(submission)
-        instrumented = await rooms.instrumenter.instrument(program)
-        instrument_seconds = watch.lap()
-        execution = await rooms.sandbox.execute(
-            instrumented, task.card.id, task.public, limits_for(task, submission, rooms.ceiling)
+        instrumented = await stages.instrumenter.instrument(program)
+        instrument_seconds = stopwatch.lap()
+        execution = await stages.sandbox.execute(
+            instrumented, task.card.id, task.public, limits_for(task, submission, stages.ceiling)
         )
-        watch.lap()
-        grade = await rooms.grader.grade(execution, task)
-        grade_seconds = watch.lap()
-        reward = rooms.scheme.reward(execution, grade, task.scale)
+        stopwatch.lap()
+        grade = await stages.grader.grade(execution, task)
+        grade_seconds = stopwatch.lap()
+        reward = stages.scheme.reward(execution, grade, task.scale)
         verdict = Verdict(
             submission=submission,
             program=program,
@@ -81,28 +81,28 @@ async def run_pipeline(job: LeasedJob, task: Task, rooms: Stages) -> StoredAnswe
                 boot=execution.boot_seconds,
                 execute=execution.duration_seconds,
                 grade=grade_seconds,
-                total=job.waited_seconds + watch.total(),
+                total=job.waited_seconds + stopwatch.total(),
             ),
             higher_is_better=task.card.higher_is_better,
             data_digest=task.data_digest,
             medal=task.medal(grade.score),
         )
-        return await rooms.recorder.record(job.job_id, job.attempt, verdict)
+        return await stages.recorder.record(job.job_id, job.attempt, verdict)
 
 
 async def _extract(submission: Submission) -> Program:
-    """Read the text here, or in a thread where it is so long that others would wait."""
+    """Extract the program, in a thread if the text is long enough to block other requests."""
     if len(submission.completion or "") < _LONG_TEXT:
         return extract(submission)
     return await asyncio.to_thread(extract, submission)
 
 
 def limits_for(task: Task, submission: Submission, ceiling: Limits) -> Limits:
-    """Return what this program may use: never more than its task's card or the settings say."""
+    """Return what this program may use: never more than its task's card or the settings allow."""
     card = task.card
-    asked = submission.wall_seconds or card.wall_seconds
+    wanted = submission.wall_seconds or card.wall_seconds
     return Limits(
-        wall_seconds=min(asked, card.wall_seconds, ceiling.wall_seconds),
+        wall_seconds=min(wanted, card.wall_seconds, ceiling.wall_seconds),
         memory_bytes=min(card.memory_bytes, ceiling.memory_bytes),
         disk_bytes=min(card.disk_bytes, ceiling.disk_bytes),
         processes=ceiling.processes,
@@ -114,7 +114,7 @@ def limits_for(task: Task, submission: Submission, ceiling: Limits) -> Limits:
     )
 
 
-class _Watch:
+class _Stopwatch:
     def __init__(self) -> None:
         self._begun = self._lap = time.monotonic()
 

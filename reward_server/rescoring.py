@@ -1,8 +1,8 @@
-"""What stored solutions would have earned under another scheme, without running anything again.
+"""Rewards of stored solutions under another scheme, without running anything again.
 
-The answers stay as they were given: the new rewards are kept beside them, a page at a time, and
-a second pass changes nothing. A scheme that needs a scale uses the task's present one, so only
-solutions made on the data that is prepared now are rescored by it; the others are counted.
+The original answers do not change: the new rewards are stored beside them, one page at a time, and
+rescoring is idempotent. A scheme that needs a scale uses the task's present one, so it rescores
+only solutions made on the data that is prepared now and counts the others as skipped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class TaskTally:
-    """What came of one task's solutions; both means are over those that were rescored."""
+    """How many of one task's solutions were rescored, and their mean reward before and after."""
 
     task_id: str
     rescored: int = 0
@@ -36,7 +36,7 @@ class TaskTally:
     mean_after: float | None = None
 
     def add(self, before: float, after: float) -> TaskTally:
-        """Return the tally with one more that was rescored."""
+        """Return the tally with one more rescored solution."""
         number = self.rescored + 1
         return replace(
             self,
@@ -46,7 +46,7 @@ class TaskTally:
         )
 
     def skip(self) -> TaskTally:
-        """Return the tally with one more whose scale is not known."""
+        """Return the tally with one more solution whose scale is unknown."""
         return replace(self, skipped=self.skipped + 1)
 
 
@@ -56,10 +56,10 @@ Tallies = dict[str, TaskTally]
 async def rescore(
     store: Store, registry: Registry, scheme: Scheme, wanted: OutcomeFilter
 ) -> AsyncIterator[Tallies]:
-    """Keep the rewards of stored solutions under a scheme; yield the tallies after each page.
+    """Store the rewards of solutions under a scheme; yield the tallies after each page.
 
     Raises:
-        InfrastructureError: `store_error`; the pages before are kept.
+        InfrastructureError: `store_error`; the pages before stay stored.
         SetupError: when a task's manifest or leaderboard is damaged.
     """
     tallies: Tallies = {}

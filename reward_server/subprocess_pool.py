@@ -1,9 +1,8 @@
-"""Child processes that are asked one question at a time and replaced when they do not answer.
+"""A pool of child processes that answer one request at a time and are replaced when they hang.
 
-Whatever touches hostile bytes inside our own code (parsing a program, reading a submission)
-happens in such a child, so that a crash, a memory bomb or an endless loop costs one answer
-and not the server. Questions and answers are a JSON object and a blob of bytes; the child's
-side of the conversation is `serve`.
+The server's own code touches hostile bytes (parsing a program, reading a submission) only in such a
+child, so that a crash, a memory bomb or an endless loop costs one request and not the server. A
+request is a JSON object and a blob of bytes, a reply a JSON object; `serve` is the child's side.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ Message = dict[str, Any]
 
 
 class NoAnswerError(Exception):
-    """The child died or ran out of time on this question; it has been replaced."""
+    """The child died or timed out on this request; a new child replaces it."""
 
 
-class ChildPool:
-    """A fixed number of children running the same module, each asked one question at a time."""
+class SubprocessPool:
+    """A fixed number of children that run the same module, with one request each at a time."""
 
     def __init__(self, module: str, size: int, *arguments: str) -> None:
         self._command = (sys.executable, "-I", "-m", module, *arguments)
@@ -43,12 +42,12 @@ class ChildPool:
             self._idle.put_nowait(child)
 
     async def start(self) -> None:
-        """Start every child now instead of at its first question."""
+        """Start every child now instead of at its first request."""
         for child in self._children:
             await child.start()
 
-    async def ask(self, question: Message, blob: bytes, deadline_seconds: float) -> Message:
-        """Ask an idle child, waiting for one if all are busy.
+    async def ask(self, request: Message, blob: bytes, deadline_seconds: float) -> Message:
+        """Send a request to an idle child, waiting for one if all are busy.
 
         Raises:
             NoAnswerError: when the child died or did not answer in time.
@@ -56,7 +55,7 @@ class ChildPool:
         """
         child = await self._idle.get()
         try:
-            return await child.ask(question, blob, deadline_seconds)
+            return await child.ask(request, blob, deadline_seconds)
         finally:
             self._idle.put_nowait(child)
 
@@ -86,11 +85,11 @@ class _Child:
             raise InfrastructureError(ErrorKind.WORKER_LOST, message) from error
         return self._process
 
-    async def ask(self, question: Message, blob: bytes, deadline_seconds: float) -> Message:
+    async def ask(self, request: Message, blob: bytes, deadline_seconds: float) -> Message:
         process = await self.start()
         try:
             async with asyncio.timeout(deadline_seconds):
-                return await self._converse(process, question, blob)
+                return await self._converse(process, request, blob)
         except (TimeoutError, OSError, EOFError) as error:
             await self.kill()
             raise NoAnswerError from error
@@ -100,11 +99,11 @@ class _Child:
 
     @staticmethod
     async def _converse(
-        process: asyncio.subprocess.Process, question: Message, blob: bytes
+        process: asyncio.subprocess.Process, request: Message, blob: bytes
     ) -> Message:
         if process.stdin is None or process.stdout is None:
             raise EOFError
-        process.stdin.write(_frame(question, blob))
+        process.stdin.write(_frame(request, blob))
         await process.stdin.drain()
         text_size, _ = _HEADER.unpack(await process.stdout.readexactly(_HEADER.size))
         answer: Message = json.loads(await process.stdout.readexactly(text_size))
@@ -125,16 +124,16 @@ def _frame(message: Message, blob: bytes = b"") -> bytes:
 
 
 def serve(answer: Callable[[Message, bytes], Message], memory_bytes: int) -> None:
-    """Answer questions from standard input until it closes (the child's whole life)."""
+    """Answer requests from standard input until it closes: the child's main loop."""
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    questions, answers = sys.stdin.buffer, sys.stdout.buffer
-    while header := questions.read(_HEADER.size):
+    requests, replies = sys.stdin.buffer, sys.stdout.buffer
+    while header := requests.read(_HEADER.size):
         text_size, blob_size = _HEADER.unpack(header)
-        question = json.loads(_read_exactly(questions, text_size))
-        blob = _read_exactly(questions, blob_size)
-        answers.write(_frame(answer(question, blob)))
-        answers.flush()
+        request = json.loads(_read_exactly(requests, text_size))
+        blob = _read_exactly(requests, blob_size)
+        replies.write(_frame(answer(request, blob)))
+        replies.flush()
 
 
 def _read_exactly(stream: BinaryIO, size: int) -> bytes:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from reward_server.errors import InfrastructureError, OverloadedError, RequestError
+from reward_server.errors import InfrastructureError, QueueFullError, RequestError
 from reward_server.model import Blame, ErrorKind
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def add_handlers(app: FastAPI) -> None:
 async def _on_known_error(_: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, RequestError | InfrastructureError):
         raise error
-    seconds = error.retry_seconds if isinstance(error, OverloadedError) else RETRY_SECONDS
+    seconds = error.retry_seconds if isinstance(error, QueueFullError) else RETRY_SECONDS
     return respond(error.kind, error.message, retry_seconds=seconds)
 
 

@@ -1,4 +1,4 @@
-"""The one place that knows which implementation stands behind each protocol."""
+"""The one place that decides which implementation stands behind each protocol."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
     from reward_server.tasks.briefing.packages import Package
 
 _DAY_SECONDS = 86_400.0
-_LARGEST_ARTIFACT_BYTES = 1 << 30
+_MAX_ARTIFACT_BYTES = 1 << 30
 _WAITING_BYTES = 1 << 29
 _IMAGES = Path(__file__).parents[2] / "sandbox_images"
 
 
 def make_deadlines(settings: Settings) -> DeadlineConfig:
-    """Return what decides how long a job can take."""
+    """Return what bounds the time a job can take."""
     chosen = settings.instrument
     instrument_seconds = chosen.deadline_seconds * 4
     if isinstance(chosen, LmSettings):
@@ -70,16 +70,16 @@ def make_deadlines(settings: Settings) -> DeadlineConfig:
         grade_seconds=settings.grade.deadline_seconds,
         lease_seconds=settings.jobs.lease_seconds,
         queue_seconds=settings.jobs.queue_seconds,
-        round_seconds=PERIOD_SECONDS,
+        reaper_seconds=PERIOD_SECONDS,
         programs_before=max(1, math.ceil((settings.jobs.ahead or 0) / settings.slots)),
     )
 
 
 def make_registry(settings: Settings) -> Registry:
-    """Return the tasks of the settings: those of folders, and MLE-bench's where it is asked for.
+    """Return the tasks of the settings: those of folders, and MLE-bench's if it is configured.
 
     Raises:
-        SetupError: when a card is wrong, or MLE-bench is asked for and not there.
+        SetupError: when a card is wrong, or MLE-bench is configured but not installed.
     """
     chosen = settings.mlebench
     if chosen is None:
@@ -94,7 +94,7 @@ def make_registry(settings: Settings) -> Registry:
 
 
 def make_endpoint(chosen: LmSettings) -> LmEndpoint:
-    """Return the door to the language model."""
+    """Return the client of the language model's endpoint."""
     return LmEndpoint(
         chosen.url,
         chosen.model,
@@ -162,10 +162,10 @@ def make_sandbox(settings: Settings, publics: Sequence[Path] = ()) -> Sandbox:
 
 
 def _make_docker(settings: Settings, chosen: DockerSettings) -> Sandbox:
-    """Return the docker sandbox, whose library is there only where it is asked for.
+    """Return the docker sandbox; its library is an optional dependency.
 
     Raises:
-        SetupError: when the library is not installed, or data lies where it cannot be mounted.
+        SetupError: when the library is not installed, or the engine cannot mount a data directory.
     """
     try:
         from reward_server.sandbox.docker.sandbox import DockerSandbox  # noqa: PLC0415
@@ -187,7 +187,7 @@ def _make_docker(settings: Settings, chosen: DockerSettings) -> Sandbox:
 
 
 def _on_the_host(folder: Path, data_dir: Path, host_data_dir: Path | None) -> Path:
-    """Return where the engine finds a folder of ours; it may live outside our own container."""
+    """Return a folder's path for the engine, which may run outside the server's container."""
     folder, data_dir = folder.absolute(), data_dir.absolute()
     if host_data_dir is None:
         return folder
@@ -198,14 +198,14 @@ def _on_the_host(folder: Path, data_dir: Path, host_data_dir: Path | None) -> Pa
 
 
 def data_dirs(settings: Settings) -> tuple[Path, ...]:
-    """Return every directory that public data is shown to programs from."""
+    """Return every directory with public data that programs see."""
     if settings.mlebench is None:
         return (settings.data_dir,)
     return settings.data_dir, settings.mlebench.data_dir
 
 
 def make_capacity(settings: Settings) -> Capacity:
-    """Return what programs have of this machine together."""
+    """Return what all programs together may use of this machine."""
     return Capacity(settings.slots, settings.memory_budget, settings.contended_above)
 
 
@@ -218,14 +218,14 @@ def packages_digest(environment: Path) -> str:
 
 
 def make_briefings(settings: Settings) -> Briefings:
-    """Return what tells models about tasks, with the limits and packages of this server."""
+    """Return the task descriptions for models, with this server's limits and packages."""
     return Briefings(make_ceiling(settings), find_packages(settings))
 
 
 def make_prompt_service(
     settings: Settings, registry: Registry, briefings: Briefings, parents: Parents
 ) -> PromptService:
-    """Return what makes prompts, with the tokenizers of the settings.
+    """Return the prompt service, with the tokenizers of the settings.
 
     Raises:
         SetupError: when a tokenizer cannot be read.
@@ -238,12 +238,12 @@ def make_prompt_service(
         failed_too=chosen.parents == "any",
         has_gpu=isinstance(sandbox, DockerSettings) and bool(sandbox.gpus),
     )
-    gauges = [ChatTokenCounter(name, path) for name, path in chosen.tokenizers.items()]
-    return PromptService(registry, briefings, parents, gauges, defaults)
+    counters = [ChatTokenCounter(name, path) for name, path in chosen.tokenizers.items()]
+    return PromptService(registry, briefings, parents, counters, defaults)
 
 
 def find_packages(settings: Settings) -> tuple[Package, ...]:
-    """Return what programs can import: as installed, or for our own images as they are pinned."""
+    """Return what programs can import: as installed, or as pinned for this project's images."""
     chosen = settings.sandbox
     match chosen:
         case BubblewrapSettings():
@@ -258,7 +258,7 @@ def find_packages(settings: Settings) -> tuple[Package, ...]:
 
 
 def make_ceiling(settings: Settings) -> Limits:
-    """Return what no program may exceed, whatever its task's card says."""
+    """Return the limits of every program, whatever its task's card says."""
     limits = settings.limits
     return Limits(
         wall_seconds=limits.wall_seconds,
@@ -267,13 +267,13 @@ def make_ceiling(settings: Settings) -> Limits:
         processes=limits.processes,
         open_files=limits.open_files,
         output_bytes=limits.output_bytes,
-        artifact_bytes=_LARGEST_ARTIFACT_BYTES,
+        artifact_bytes=_MAX_ARTIFACT_BYTES,
         cores=min(limits.cores, len(os.sched_getaffinity(0))),
     )
 
 
 def make_run_code_limits(settings: Settings) -> RunCodeLimits:
-    """Return what bare programs may use: by default, as much memory as all slots have at once."""
+    """Return the limits of ad hoc programs; by default each has one slot's share of memory."""
     chosen, ceiling = settings.run_code, make_ceiling(settings)
     memory_bytes = min(ceiling.memory_bytes, settings.memory_budget)
     return RunCodeLimits(
@@ -292,7 +292,7 @@ def make_run_code_limits(settings: Settings) -> RunCodeLimits:
 
 
 def make_retention(settings: RetentionSettings) -> Retention:
-    """Return how long what is kept."""
+    """Return how long outputs and solutions are kept."""
     outputs, solutions = settings.outputs_days, settings.solutions_days
     return Retention(
         outputs_seconds=None if outputs is None else outputs * _DAY_SECONDS,

@@ -1,6 +1,6 @@
 """Starting all parts in order, and stopping them in the reverse order.
 
-Which implementation each part is, `wiring.py` knows.
+`implementations.py` decides which implementation each part has.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from reward_server.jobs.admission import Admission
 from reward_server.jobs.listener import listen
 from reward_server.jobs.metrics import Metrics
 from reward_server.jobs.notifier import CompletionNotifier
-from reward_server.jobs.retention import keep_forgetting
+from reward_server.jobs.retention import keep_pruning
 from reward_server.jobs.run_code import RunCodeService
 from reward_server.jobs.service import JobService
-from reward_server.jobs.workers.liveness import find_dead, present
-from reward_server.jobs.workers.prefetcher import InstrumentationPrefetcher, NoPrefetcher
+from reward_server.jobs.workers.attempt import AttemptRunner
+from reward_server.jobs.workers.liveness import find_dead, hold_liveness_lock
+from reward_server.jobs.workers.prefetcher import InstrumentationPrefetcher
 from reward_server.jobs.workers.reaper import ReaperConfig, run_reaper
 from reward_server.jobs.workers.recorder import RetryingRecorder
 from reward_server.jobs.workers.result_cache import ResultCache
@@ -56,17 +57,16 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from reward_server.jobs.workers.prefetcher import Prefetcher
     from reward_server.settings import Settings
     from reward_server.tasks.registry import Registry
 
-_MOST_AHEAD = 4
-_ASKED_AHEAD = 256
+_MAX_AHEAD = 4
+_PREFETCHED_PROGRAMS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class _Database:
-    """The rooms of the store, over one pool of connections."""
+    """The parts of the store, over one connection pool."""
 
     engine: AsyncEngine
     store: Store
@@ -88,46 +88,46 @@ async def open_services(settings: Settings, *, works: bool = True) -> AsyncItera
     async with AsyncExitStack() as stack:
         database = await _open_database(settings, stack)
         registry = make_registry(settings)
-        endings, meter = CompletionNotifier(database.queue), Metrics()
+        notifier, metrics = CompletionNotifier(database.queue), Metrics()
         chosen = settings.instrument
         endpoint = make_endpoint(chosen) if works and isinstance(chosen, LmSettings) else None
         worker = None
         if works:
-            parts = _Parts(settings, database, registry, endings, meter)
+            parts = _Parts(settings, database, registry, notifier, metrics)
             worker = await _open_worker(parts, endpoint, stack)
         quotas = {name: c.queued for name, c in settings.clients.items() if c.queued is not None}
-        admission = Admission(database.queue, endings, settings.queue_limit, quotas)
-        desk = JobService(
+        admission = Admission(database.queue, notifier, settings.queue_limit, quotas)
+        job_service = JobService(
             database.store,
             database.batches,
             registry,
-            endings,
+            notifier,
             admission,
             make_deadlines(settings),
             worker,
         )
-        errands = None
+        run_code = None
         if worker is not None:
-            errands = RunCodeService(make_run_code_limits(settings), worker, admission, meter)
-        await _open_background(settings, database, endings, worker, stack, admission)
+            run_code = RunCodeService(make_run_code_limits(settings), worker, admission, metrics)
+        await _open_background(settings, database, notifier, worker, stack, admission)
         briefings = make_briefings(settings)
         yield Services(
             settings,
-            desk,
+            job_service,
             database.store,
             database.archive,
             registry,
             briefings,
             make_prompt_service(settings, registry, briefings, database.parents),
-            meter,
+            metrics,
             lambda: _describe_lm(endpoint),
-            errands,
+            run_code,
         )
 
 
 @asynccontextmanager
-async def open_worker(settings: Settings, meter: Metrics) -> AsyncIterator[Worker]:
-    """Start everything that running jobs needs, and no server.
+async def open_worker(settings: Settings, metrics: Metrics) -> AsyncIterator[Worker]:
+    """Start everything a worker needs to run jobs, without the API.
 
     Raises:
         SetupError: when a prerequisite is missing; the text names the remedy.
@@ -135,11 +135,11 @@ async def open_worker(settings: Settings, meter: Metrics) -> AsyncIterator[Worke
     async with AsyncExitStack() as stack:
         database = await _open_database(settings, stack)
         registry = make_registry(settings)
-        endings, chosen = CompletionNotifier(database.queue), settings.instrument
+        notifier, chosen = CompletionNotifier(database.queue), settings.instrument
         endpoint = make_endpoint(chosen) if isinstance(chosen, LmSettings) else None
-        parts = _Parts(settings, database, registry, endings, meter)
+        parts = _Parts(settings, database, registry, notifier, metrics)
         worker = await _open_worker(parts, endpoint, stack)
-        await _open_background(settings, database, endings, worker, stack)
+        await _open_background(settings, database, notifier, worker, stack)
         yield worker
 
 
@@ -148,60 +148,66 @@ class _Parts:
     settings: Settings
     database: _Database
     registry: Registry
-    endings: CompletionNotifier
-    meter: Metrics
+    notifier: CompletionNotifier
+    metrics: Metrics
 
 
 async def _open_worker(parts: _Parts, endpoint: LmEndpoint | None, stack: AsyncExitStack) -> Worker:
-    settings, queue = parts.settings, parts.database.queue
-    rooms = await _open_stages(settings, parts.database.store, parts.registry, endpoint, stack)
-    foresight: Prefetcher = NoPrefetcher()
+    settings, queue, store = parts.settings, parts.database.queue, parts.database.store
+    stages = await _open_stages(settings, store, parts.registry, endpoint, stack)
+    prefetcher = None
     if endpoint is not None:
-        foresight = InstrumentationPrefetcher(rooms.instrumenter, _ASKED_AHEAD)
-    stack.push_async_callback(foresight.aclose)
+        prefetcher = InstrumentationPrefetcher(stages.instrumenter, _PREFETCHED_PROGRAMS)
+        stack.push_async_callback(prefetcher.aclose)
     jobs = settings.jobs
-    terms = WorkerConfig(
+    config = WorkerConfig(
         slots=settings.slots,
-        ahead=min(settings.slots, _MOST_AHEAD) if jobs.ahead is None else jobs.ahead,
+        ahead=min(settings.slots, _MAX_AHEAD) if jobs.ahead is None else jobs.ahead,
         lease_seconds=jobs.lease_seconds,
         drain_seconds=jobs.drain_seconds,
         max_attempts=settings.max_attempts,
     )
-    memory = ResultCache(parts.database.store) if jobs.reuse else None
-    worker = Worker(
-        rooms, queue, parts.registry, parts.endings, terms, foresight, parts.meter, memory
+    runner = AttemptRunner(
+        stages,
+        queue,
+        parts.registry,
+        parts.notifier,
+        parts.metrics,
+        settings.max_attempts,
+        ResultCache(store) if jobs.reuse else None,
     )
+    worker = Worker(runner, queue, config, prefetcher)
     dead = find_dead(settings.data_dir, await queue.workers())
     await queue.expire(settings.max_attempts, dead)
-    stack.enter_context(present(settings.data_dir, worker.claim.worker))
+    stack.enter_context(hold_liveness_lock(settings.data_dir, worker.lease_request.worker))
     return await stack.enter_async_context(worker)
 
 
 async def _open_background(  # noqa: PLR0913, PLR0917 - one argument a collaborator
     settings: Settings,
     database: _Database,
-    endings: CompletionNotifier,
+    notifier: CompletionNotifier,
     worker: Worker | None,
     stack: AsyncExitStack,
     admission: Admission | None = None,
 ) -> None:
-    """Start what goes on beside all requests and jobs."""
+    """Start the background loops: notifications, the reaper, pruning, and counting the queue."""
     group = await stack.enter_async_context(asyncio.TaskGroup())
 
     def on_ended(job_id: UUID) -> None:
-        endings.hear(job_id)
+        notifier.on_notification(job_id)
         if worker is not None:
-            group.create_task(worker.look_after(job_id))
+            group.create_task(worker.revoke_if_lost(job_id))
 
     on_waiting = (lambda: None) if worker is None else worker.wake
     jobs = settings.jobs
-    rounds = ReaperConfig(
+    reaper = ReaperConfig(
         settings.data_dir, jobs.lease_seconds, jobs.queue_seconds, settings.max_attempts
     )
     loops = [
         listen(database.engine, on_waiting, on_ended),
-        run_reaper(database.queue, database.batches, endings, rounds),
-        keep_forgetting(database.archive.pruning, make_retention(settings.retention)),
+        run_reaper(database.queue, database.batches, notifier, reaper),
+        keep_pruning(database.archive.pruning, make_retention(settings.retention)),
     ]
     if admission is not None:
         await admission.count()
@@ -217,10 +223,10 @@ async def _open_background(  # noqa: PLR0913, PLR0917 - one argument a collabora
 
 @asynccontextmanager
 async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
-    """Reach what looks at the store as a whole, as `open_store` does.
+    """Connect to the archive of all solutions, as `open_store` does to the store.
 
     Raises:
-        SetupError: when the database cannot be started; the text names the remedy.
+        SetupError: when the database cannot start; the text names the remedy.
     """
     async with AsyncExitStack() as stack:
         yield (await _open_database(settings, stack)).archive
@@ -228,10 +234,10 @@ async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
 
 @asynccontextmanager
 async def open_store(settings: Settings) -> AsyncIterator[Store]:
-    """Reach the database the settings name; the embedded one is started, or joined if it runs.
+    """Connect to the database of the settings; start the embedded one, or join it if it runs.
 
     Raises:
-        SetupError: when it cannot be started; the text names the remedy.
+        SetupError: when it cannot start; the text names the remedy.
     """
     async with AsyncExitStack() as stack:
         yield (await _open_database(settings, stack)).store

@@ -1,4 +1,4 @@
-"""What this machine must have, looked at one by one before anything is started."""
+"""Checks of this machine's prerequisites, before anything starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from reward_server.bootstrap.implementations import make_endpoint, make_registry, make_scheme
-from reward_server.errors import RewardServerError, SetupError
+from reward_server.errors import ServiceError, SetupError
 from reward_server.instrument.lm.endpoint import EndpointState
 from reward_server.sandbox.bubblewrap.binary import find_bubblewrap
 from reward_server.sandbox.bubblewrap.cgroups import missing_limits
@@ -34,7 +34,7 @@ _MANY_FILES = 4096
 
 @dataclass(frozen=True, slots=True)
 class PreflightFinding:
-    """One prerequisite: there, there with a reservation (`is_warning`), or missing."""
+    """One prerequisite: met, met with a warning (`is_warning`), or missing."""
 
     name: str
     is_met: bool
@@ -45,9 +45,9 @@ class PreflightFinding:
 def run_preflight(
     settings: Settings, *, serves: bool = True, works: bool = True
 ) -> list[PreflightFinding]:
-    """Return the state of every prerequisite of what this process does."""
-    running = {"seccomp": _seccomp, **_sandbox_looks(settings), "memory": _memory}
-    looks: dict[str, Callable[[Settings], str]] = {
+    """Check every prerequisite of what this process does."""
+    running = {"seccomp": _seccomp, **_sandbox_checks(settings), "memory": _memory}
+    checks: dict[str, Callable[[Settings], str]] = {
         "python": _python,
         **(running if works else {}),
         "database": _database,
@@ -55,7 +55,7 @@ def run_preflight(
         "tasks": _tasks,
         **({"address": _address} if serves else {}),
     }
-    findings = [_finding(name, check, settings) for name, check in looks.items()]
+    findings = [_finding(name, check, settings) for name, check in checks.items()]
     findings += _competitions(settings)
     findings += _open_files() if serves else ()
     if not works:
@@ -63,7 +63,7 @@ def run_preflight(
     return [*findings, *_sandbox_findings(settings), *_slots(settings), *_language_model(settings)]
 
 
-def _sandbox_looks(settings: Settings) -> dict[str, Callable[[Settings], str]]:
+def _sandbox_checks(settings: Settings) -> dict[str, Callable[[Settings], str]]:
     chosen = settings.sandbox
     match chosen:
         case BubblewrapSettings():
@@ -100,21 +100,19 @@ def _engine(settings: Settings, chosen: DockerSettings) -> Iterator[PreflightFin
 
     try:
         refuse_odd_path(chosen.host_data_dir or settings.data_dir.absolute())
-        text, reservation = describe(chosen.engine, chosen.image, chosen.runtime)
-    except (RewardServerError, OSError) as error:
+        text, warning = describe(chosen.engine, chosen.image, chosen.runtime)
+    except (ServiceError, OSError) as error:
         yield PreflightFinding(name, is_met=False, detail=str(error))
         return
     yield PreflightFinding(name, is_met=True, detail=text)
-    if reservation is not None:
-        yield PreflightFinding(
-            "container runtime", is_met=True, detail=reservation, is_warning=True
-        )
+    if warning is not None:
+        yield PreflightFinding("container runtime", is_met=True, detail=warning, is_warning=True)
 
 
 def _finding(name: str, check: Callable[[Settings], str], settings: Settings) -> PreflightFinding:
     try:
         return PreflightFinding(name, is_met=True, detail=check(settings))
-    except (RewardServerError, OSError) as error:
+    except (ServiceError, OSError) as error:
         return PreflightFinding(name, is_met=False, detail=str(error))
 
 
@@ -158,15 +156,15 @@ def _tasks(settings: Settings) -> str:
 
 
 def _competitions(settings: Settings) -> Iterator[PreflightFinding]:
-    """Say which of MLE-bench's competitions are there and why they are not served."""
-    with contextlib.suppress(RewardServerError):  # said already
+    """Report which of MLE-bench's competitions are not served, and why."""
+    with contextlib.suppress(ServiceError):  # another check reports it
         for refused in make_registry(settings).refused():
             text = f"{refused.task_id} is not served: {refused.reason}"
             yield PreflightFinding("MLE-bench", is_met=True, detail=text, is_warning=True)
 
 
 def _memory(settings: Settings) -> str:
-    """Refuse a task that the budget could never hold, here and not when its programs come."""
+    """Fail now for a task whose programs need more memory than the budget."""
     budget, most = settings.memory_budget, settings.limits.memory_bytes
     for task in make_registry(settings).prepared():
         wanted = min(task.card.memory_bytes, most)
@@ -180,7 +178,7 @@ def _memory(settings: Settings) -> str:
 
 
 def _reward(settings: Settings) -> str:
-    """Say which tasks lack what the scheme measures by; others stand in for it there."""
+    """Report which tasks lack what the scheme measures by, so that it uses fallbacks."""
     scheme = make_scheme(settings.reward)
     if not scheme.needs_scale:
         return scheme.name
@@ -210,11 +208,11 @@ def _address(settings: Settings) -> str:
 
 
 def _open_files() -> Iterator[PreflightFinding]:
-    """Say how many clients can wait at once: each holds an open file."""
+    """Report how many clients can wait at once: each holds an open file."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     text = f"{most} at most, one for every client that waits"
     if most < _MANY_FILES:
-        text += ": raise the limit (ulimit -Hn) where thousands wait"
+        text += ": raise the limit (ulimit -Hn) if thousands wait"
     yield PreflightFinding("open files", is_met=True, detail=text, is_warning=most < _MANY_FILES)
 
 
@@ -229,14 +227,14 @@ def _limits() -> Iterator[PreflightFinding]:
 
 
 def _shared_files() -> Iterator[PreflightFinding]:
-    """Say what programs that run at the same time can lock and watch together."""
+    """Report which files programs that run at the same time share, as locks on them show."""
     shared = []
-    with contextlib.suppress(RewardServerError):  # said already
+    with contextlib.suppress(ServiceError):  # another check reports it
         if not find_bubblewrap().has_overlays:
             shared.append("all files (overlays need bwrap 0.11 and Linux 5.11)")
     if os.geteuid() != 0:
-        shared.append("device nodes (own ones are root's to make)")
-    text = f"programs share {', '.join(shared)}" if shared else "no file is shared by two boxes"
+        shared.append("device nodes (only root can make separate ones)")
+    text = f"programs share {', '.join(shared)}" if shared else "no two sandboxes share a file"
     yield PreflightFinding("files of boxes", is_met=True, detail=text, is_warning=bool(shared))
 
 
@@ -244,14 +242,14 @@ def _slots(settings: Settings) -> Iterator[PreflightFinding]:
     cores = len(os.sched_getaffinity(0))
     text = f"{settings.slots} programs at once on {cores} cores"
     if settings.slots > cores:
-        text += ": they share cores, so durations will not be true"
+        text += ": they share cores, so durations are too long"
     yield PreflightFinding("slots", is_met=True, detail=text, is_warning=settings.slots > cores)
-    with contextlib.suppress(RewardServerError):  # said already
+    with contextlib.suppress(ServiceError):  # another check reports it
         yield from _idle_slots(settings)
 
 
 def _idle_slots(settings: Settings) -> Iterator[PreflightFinding]:
-    """Say so where programs may use so much memory that some slots stay empty."""
+    """Warn if programs may use so much memory that some slots stay empty."""
     wants = {
         task.card.id: min(task.card.memory_bytes, settings.limits.memory_bytes)
         for task in make_registry(settings).prepared()
@@ -270,13 +268,13 @@ def _idle_slots(settings: Settings) -> Iterator[PreflightFinding]:
 def _language_model(settings: Settings) -> Iterator[PreflightFinding]:
     chosen = settings.instrument
     if isinstance(chosen, LmSettings):
-        state, text = asyncio.run(_look_at(chosen))
+        state, text = asyncio.run(_check_endpoint(chosen))
         is_met = state is not EndpointState.WRONG_MODEL
         is_warning = is_met and state is not EndpointState.READY
         yield PreflightFinding("language model", is_met=is_met, detail=text, is_warning=is_warning)
 
 
-async def _look_at(chosen: LmSettings) -> tuple[EndpointState, str]:
+async def _check_endpoint(chosen: LmSettings) -> tuple[EndpointState, str]:
     endpoint = make_endpoint(chosen)
     try:
         await endpoint.start()

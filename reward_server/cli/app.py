@@ -26,7 +26,7 @@ from reward_server.cli.prompts import prompts_command
 from reward_server.cli.rescore import rescore_command
 from reward_server.cli.solutions import show_answer, solutions_app
 from reward_server.cli.tasks import tasks_app
-from reward_server.errors import RewardServerError
+from reward_server.errors import ServiceError
 from reward_server.jobs.deadlines import bound_seconds
 from reward_server.jobs.metrics import Metrics
 from reward_server.settings import Settings, load_settings
@@ -101,7 +101,7 @@ async def _work(settings: Settings, metrics: Metrics) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with open_worker(settings, metrics) as worker:
-        logging.getLogger(__name__).info("worker %s is ready", worker.claim.worker)
+        logging.getLogger(__name__).info("worker %s is ready", worker.lease_request.worker)
         await stopped.wait()
 
 
@@ -161,6 +161,6 @@ def main() -> None:
     """Run the command line; report expected errors in one line."""
     try:
         app()
-    except (RewardServerError, NoAnswerError) as error:
+    except (ServiceError, NoAnswerError) as error:
         err.print(f"[red]error[/] {escape(str(error))}")
         raise SystemExit(1) from None

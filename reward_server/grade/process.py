@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from reward_server.errors import InfrastructureError
 from reward_server.model import ErrorKind, Failure, Grade
-from reward_server.subprocess_pool import ChildPool, NoAnswerError
+from reward_server.subprocess_pool import NoAnswerError, SubprocessPool
 from reward_server.tasks.folders import find_folders
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class ProcessGrader:
 
     def __init__(self, size: int = 1, limits: GradingLimits | None = None) -> None:
         self._limits = limits or GradingLimits()
-        self._pool = ChildPool("reward_server.grade.child", size)
+        self._pool = SubprocessPool("reward_server.grade.child", size)
 
     async def start(self) -> None:
         """Start every grading process now instead of at its first submission."""

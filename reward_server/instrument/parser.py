@@ -19,7 +19,7 @@ from reward_server.model import (
     Marker,
     Milestone,
 )
-from reward_server.subprocess_pool import ChildPool, NoAnswerError
+from reward_server.subprocess_pool import NoAnswerError, SubprocessPool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Parser:
     """A pool of parsing children."""
 
     def __init__(self, size: int = 1, deadline_seconds: float = DEADLINE_SECONDS) -> None:
-        self._pool = ChildPool(_MODULE, size)
+        self._pool = SubprocessPool(_MODULE, size)
         self._deadline_seconds = deadline_seconds
 
     async def start(self) -> None:

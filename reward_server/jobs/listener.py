@@ -1,4 +1,4 @@
-"""Listening to the database: what waits, and what has ended, wherever that happened."""
+"""LISTEN for the database's notifications: jobs that wait, and jobs that have ended anywhere."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_LOST = (
+_CONNECTION_ERRORS = (
     SQLAlchemyError,
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
     OSError,
     TimeoutError,
 )
-_AGAIN_SECONDS = 1.0
-_SIGN_SECONDS = 10.0
+_RECONNECT_SECONDS = 1.0
+_HEARTBEAT_SECONDS = 10.0
 
 
 async def listen(
     engine: AsyncEngine, on_waiting: Callable[[], None], on_ended: Callable[[UUID], None]
 ) -> None:
-    """Call back for every notification, over a connection that is made anew when it is lost."""
+    """Call back for every notification, and reconnect when the connection is lost."""
     while True:
         try:
             await _listen_once(engine, on_waiting, on_ended)
-        except _LOST as error:
-            log.warning("notifications are not heard for a moment: %r", error)
-        await asyncio.sleep(_AGAIN_SECONDS)
+        except _CONNECTION_ERRORS as error:
+            log.warning("lost the connection for notifications, reconnecting: %r", error)
+        await asyncio.sleep(_RECONNECT_SECONDS)
 
 
 async def _listen_once(
@@ -55,9 +55,9 @@ async def _listen_once(
         try:
             await raw.add_listener("jobs_waiting", waiting)
             await raw.add_listener("jobs_ended", ended)
-            on_waiting()
+            on_waiting()  # notifications of jobs that came before are lost
             while not raw.is_closed():
-                await asyncio.sleep(_SIGN_SECONDS)
-                await raw.execute("SELECT 1", timeout=_SIGN_SECONDS)
+                await asyncio.sleep(_HEARTBEAT_SECONDS)
+                await raw.execute("SELECT 1", timeout=_HEARTBEAT_SECONDS)
         finally:
             await connection.invalidate()

@@ -1,7 +1,7 @@
 """Waking those who wait for jobs to end, without holding a connection for any of them.
 
-Ends are told by the worker in this process, by the database's notifications, and in any case by
-asking now and then for all who wait: a notification may be lost, an end may not.
+The worker in this process notifies directly, and the database's LISTEN/NOTIFY covers all others. A
+notification can be lost, so the reaper also polls for everything that somebody waits for.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ if TYPE_CHECKING:
     from reward_server.store.queue import Queue
     from reward_server.store.values import StoredAnswer
 
-    Told = dict[UUID, StoredAnswer | None]
+    Completions = dict[UUID, StoredAnswer | None]
 
-_ASKED_AT_ONCE = 5_000
+_POLLED_AT_ONCE = 5_000
 _LAST_WAIT_SECONDS = 1.0
 
 
 class Subscription:
-    """Jobs that somebody waits for; those that may have ended come out, with what is known."""
+    """Jobs that somebody waits for, and which of them may have ended."""
 
-    def __init__(self, endings: CompletionNotifier, job_ids: Iterable[UUID]) -> None:
-        self._endings = endings
+    def __init__(self, notifier: CompletionNotifier, job_ids: Iterable[UUID]) -> None:
+        self._notifier = notifier
         self.job_ids = set(job_ids)
-        self._told: Told = {}
+        self._completions: Completions = {}
         self._woken = asyncio.Event()
 
-    def tell(self, job_id: UUID, answer: StoredAnswer | None) -> None:
-        """Say that a job has ended, or may have."""
-        self._told[job_id] = answer or self._told.get(job_id)
+    def notify(self, job_id: UUID, answer: StoredAnswer | None) -> None:
+        """Note that a job has ended, or may have."""
+        self._completions[job_id] = answer or self._completions.get(job_id)
         self._woken.set()
 
     def wake(self) -> None:
-        """Let whoever waits go on without anything having ended."""
+        """End the present wait, though no job has ended."""
         self._woken.set()
 
-    async def any(self, seconds: float | None) -> Told:
-        """Wait for a job to end and return all that may have; nothing when the time is over.
+    async def wait(self, seconds: float | None) -> Completions:
+        """Wait for a job to end; return all that may have, or nothing when the time is over.
 
-        A server that is being stopped holds nobody for long.
+        While the server stops, a wait is short.
         """
-        if self._endings.is_stopping:
+        if self._notifier.is_stopping:
             seconds = min(_LAST_WAIT_SECONDS, _LAST_WAIT_SECONDS if seconds is None else seconds)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._woken.wait()
         self._woken.clear()
-        told, self._told = self._told, {}
-        return told
+        completions, self._completions = self._completions, {}
+        return completions
 
     def drop(self, job_ids: Iterable[UUID]) -> None:
-        """Wait no longer for these."""
-        self._endings.release(self, job_ids)
+        """Stop waiting for these jobs."""
+        self._notifier.unsubscribe(self, job_ids)
         self.job_ids.difference_update(job_ids)
 
 
@@ -67,45 +67,45 @@ class CompletionNotifier:
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
-        self._expected: defaultdict[UUID, set[Subscription]] = defaultdict(set)
-        self.heard = 0
+        self._subscriptions: defaultdict[UUID, set[Subscription]] = defaultdict(set)
+        self.notifications = 0
         self.is_stopping = False
 
     @contextmanager
-    def expect(self, job_ids: Iterable[UUID]) -> Iterator[Subscription]:
-        """Be told of these jobs' ends from now on; what ended before must be looked up."""
-        expectation = Subscription(self, job_ids)
-        for job_id in expectation.job_ids:
-            self._expected[job_id].add(expectation)
+    def subscribe(self, job_ids: Iterable[UUID]) -> Iterator[Subscription]:
+        """Receive these jobs' ends from now on; the caller looks up those that ended before."""
+        subscription = Subscription(self, job_ids)
+        for job_id in subscription.job_ids:
+            self._subscriptions[job_id].add(subscription)
         try:
-            yield expectation
+            yield subscription
         finally:
-            self.release(expectation, expectation.job_ids)
+            self.unsubscribe(subscription, subscription.job_ids)
 
-    def release(self, expectation: Subscription, job_ids: Iterable[UUID]) -> None:
-        """Tell somebody of these jobs no more."""
+    def unsubscribe(self, subscription: Subscription, job_ids: Iterable[UUID]) -> None:
+        """Send a subscription nothing more about these jobs."""
         for job_id in job_ids:
-            self._expected[job_id].discard(expectation)
-            if not self._expected[job_id]:
-                del self._expected[job_id]
+            self._subscriptions[job_id].discard(subscription)
+            if not self._subscriptions[job_id]:
+                del self._subscriptions[job_id]
 
-    def tell(self, job_id: UUID, answer: StoredAnswer | None = None) -> None:
-        """Wake whoever waits for this job, with its answer where it is at hand."""
-        for expectation in self._expected.get(job_id, ()):
-            expectation.tell(job_id, answer)
+    def notify(self, job_id: UUID, answer: StoredAnswer | None = None) -> None:
+        """Wake everybody who waits for this job, with its answer if it is at hand."""
+        for subscription in self._subscriptions.get(job_id, ()):
+            subscription.notify(job_id, answer)
 
-    def hear(self, job_id: UUID) -> None:
-        """Take note of an end the database tells of: each is told once, wherever it happened."""
-        self.heard += 1
-        self.tell(job_id)
+    def on_notification(self, job_id: UUID) -> None:
+        """Pass on a notification of the database, which sends one for every job that ends."""
+        self.notifications += 1
+        self.notify(job_id)
 
     def stop(self) -> None:
-        """Let everybody go who waits, and hold nobody for long from now on."""
+        """Wake everybody, and keep every wait short from now on."""
         self.is_stopping = True
-        for expectation in {one for waiting in self._expected.values() for one in waiting}:
-            expectation.wake()
+        for subscription in {one for waiting in self._subscriptions.values() for one in waiting}:
+            subscription.wake()
 
-    async def among(self, job_ids: Collection[UUID]) -> set[UUID]:
+    async def find_ended(self, job_ids: Collection[UUID]) -> set[UUID]:
         """Return which of these jobs have ended, by the database.
 
         Raises:
@@ -113,13 +113,13 @@ class CompletionNotifier:
         """
         return await self._queue.ended(job_ids)
 
-    async def look(self) -> None:
-        """Ask the database, for all who wait, for ends that nobody told us of.
+    async def poll(self) -> None:
+        """Ask the database which of the jobs that somebody waits for have ended.
 
         Raises:
-            InfrastructureError: `store_error`; nothing is known then.
+            InfrastructureError: `store_error`.
         """
-        expected = tuple(self._expected)
-        for first in range(0, len(expected), _ASKED_AT_ONCE):
-            for job_id in await self._queue.ended(expected[first : first + _ASKED_AT_ONCE]):
-                self.tell(job_id)
+        expected = tuple(self._subscriptions)
+        for first in range(0, len(expected), _POLLED_AT_ONCE):
+            for job_id in await self._queue.ended(expected[first : first + _POLLED_AT_ONCE]):
+                self.notify(job_id)

@@ -1,7 +1,7 @@
-"""Places in line for those who were refused, known by what they asked for.
+"""Reservations for refused requests, recognised by what they ask for.
 
-Whoever comes back with the same request when he was told to finds his place kept for a while, so
-that it does not go to somebody who never waited.
+A client that repeats its request when it was told to finds its place reserved for a while, so that
+the place does not go to somebody who never waited.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _KEPT_SECONDS = 10.0
-_MOST_PLACES = 1_000
+_MOST_JOBS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,34 +19,35 @@ class _Reservation:
 
 
 class AdmissionReservations:
-    """Who was told to come back when, and with how many jobs."""
+    """Who may come back when, and with how many jobs."""
 
     def __init__(self) -> None:
-        self._given: dict[str, _Reservation] = {}
-        self.ahead = 0
+        self._reservations: dict[str, _Reservation] = {}
+        self.total = 0
 
-    def kept_for_others(self, ticket: str, now: float) -> int:
-        """Return how many places must be left to others whose time has come."""
-        for old in [t for t, p in self._given.items() if p.due + _KEPT_SECONDS < now]:
-            self.redeem(old)
-        due = {t: p.count for t, p in self._given.items() if p.due <= now}
+    def due_to_others(self, ticket: str, now: float) -> int:
+        """Return how many jobs of others may come now; nothing is held back from a due ticket."""
+        reserved = self._reservations
+        for old in [t for t, r in reserved.items() if r.due + _KEPT_SECONDS < now]:
+            self.remove(old)
+        due = {t: r.count for t, r in reserved.items() if r.due <= now}
         return 0 if ticket in due else sum(due.values())
 
-    def give(self, ticket: str, count: int, seconds: float, now: float) -> float:
-        """Promise places and return after how many seconds; a second call before only repeats it.
+    def add(self, ticket: str, count: int, seconds: float, now: float) -> float:
+        """Reserve places and return after how many seconds; asking again early changes nothing.
 
-        However many are refused, there is an end to what is promised.
+        The sum of all reservations is bounded, however many requests are refused.
         """
-        known = self._given.get(ticket)
+        known = self._reservations.get(ticket)
         if known is not None and known.due > now:
             return known.due - now
-        self.redeem(ticket)
-        if self.ahead + count <= _MOST_PLACES:
-            self._given[ticket] = _Reservation(now + seconds, count)
-            self.ahead += count
+        self.remove(ticket)
+        if self.total + count <= _MOST_JOBS:
+            self._reservations[ticket] = _Reservation(now + seconds, count)
+            self.total += count
         return seconds
 
-    def redeem(self, ticket: str) -> None:
-        """Forget a promise that was kept, or never fetched."""
-        if ticket in self._given:
-            self.ahead -= self._given.pop(ticket).count
+    def remove(self, ticket: str) -> None:
+        """Remove a reservation that was used, or has expired."""
+        if ticket in self._reservations:
+            self.total -= self._reservations.pop(ticket).count

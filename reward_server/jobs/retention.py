@@ -1,4 +1,4 @@
-"""Forgetting old solutions and outputs in the background, as the settings allow."""
+"""Pruning old solutions and outputs in the background, as the settings allow."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _PAUSE_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long outputs and losing solutions are kept (None: for ever), and how many best."""
+    """How long outputs and losing solutions are kept (None: forever), and how many of the best."""
 
     outputs_seconds: float | None
     solutions_seconds: float | None
     keep_best: int
 
 
-async def keep_forgetting(pruning: Pruning, retention: Retention) -> None:
-    """Make a pass through what is old, every hour, page by page."""
+async def keep_pruning(pruning: Pruning, retention: Retention) -> None:
+    """Prune every hour, page by page."""
     while True:
         try:
-            await forget(pruning, retention)
+            await prune_all(pruning, retention)
         except InfrastructureError:
-            log.warning("old solutions could not be pruned; the next pass will")
+            log.warning("could not prune old solutions; the next pass tries again")
         await asyncio.sleep(_PASS_SECONDS)
 
 
-async def forget(pruning: Pruning, retention: Retention) -> tuple[int, int]:
-    """Make one pass; return how many outputs and how many solutions were forgotten.
+async def prune_all(pruning: Pruning, retention: Retention) -> tuple[int, int]:
+    """Prune once; return how many outputs and how many solutions were deleted.
 
     Raises:
         InfrastructureError: `store_error`.
@@ -53,7 +53,7 @@ async def forget(pruning: Pruning, retention: Retention) -> tuple[int, int]:
     if (seconds := retention.outputs_seconds) is not None:
         outputs = await _pass(pruning.forget_outputs, seconds, retention.keep_best)
     if outputs or solutions:
-        log.info("forgot %d outputs and %d solutions", outputs, solutions)
+        log.info("pruned %d outputs and %d solutions", outputs, solutions)
     return outputs, solutions
 
 

@@ -1,8 +1,8 @@
-"""Errands: bare programs that are run at once for somebody who waits, and of which nothing is kept.
+"""Running ad hoc programs: at once, for a caller that waits, without storing anything.
 
-They have the same places as stored jobs. As long as no job waits they may have all of them, else
-half of them and at least one; who came first goes first. An errand waits as long as its caller
-has patience, and what it waits never counts against its own time.
+Ad hoc programs share the worker's slots with jobs. They may use all slots while no job waits, else
+half of them and at least one, in order of arrival. A program waits for a slot as long as its caller
+allows; that wait does not count against its run time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reward_server.errors import InfrastructureError, OverloadedError, RequestError
+from reward_server.errors import InfrastructureError, QueueFullError, RequestError
 from reward_server.model import ErrorKind, Limits
 
 if TYPE_CHECKING:
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 _PAUSE_SECONDS = 0.5
 _RETRY_SECONDS = 5
-_LEAST_MEMORY_BYTES = 64 << 20
+_MIN_MEMORY_BYTES = 64 << 20
 _COPIES = 4
-_MAY_PASS = frozenset({ErrorKind.SANDBOX_LOST, ErrorKind.SANDBOX_UNAVAILABLE})
+_TRANSIENT = frozenset({ErrorKind.SANDBOX_LOST, ErrorKind.SANDBOX_UNAVAILABLE})
 
 
 class NoResultError(Exception):
-    """Through no fault of the program there is no result; the same may do better at once."""
+    """The program has no result, through no fault of its own; running it again may succeed."""
 
     def __init__(self, kind: ErrorKind, message: str) -> None:
         super().__init__(message)
@@ -47,18 +47,18 @@ class NoResultError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AdHocRequest:
-    """What a caller wants for a program, and how long there is patience to wait for a place."""
+    """What a caller asks for a program, and how long it may wait for a slot."""
 
     wall_seconds: float
     memory_bytes: int | None
-    patience_seconds: float
+    max_wait_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class RunCodeLimits:
-    """What one errand may use at the most, and its memory where it does not say; how many wait.
+    """The most one program may use, its memory by default, and how many programs may wait.
 
-    What waits is kept in this process, so that its bytes are bounded, too.
+    Programs wait in this process's memory, so the sum of their bytes is bounded as well.
     """
 
     ceiling: Limits
@@ -68,133 +68,137 @@ class RunCodeLimits:
 
 
 class RunCodeService:
-    """Runs bare programs in the places of this process's worker."""
+    """Runs ad hoc programs in the slots of this process's worker."""
 
     def __init__(
-        self, terms: RunCodeLimits, worker: Worker, admission: Admission, meter: Metrics
+        self, limits: RunCodeLimits, worker: Worker, admission: Admission, metrics: Metrics
     ) -> None:
-        self._terms = terms
+        self._limits = limits
         self._worker = worker
         self._admission = admission
-        self._meter = meter
+        self._metrics = metrics
         self._line: deque[asyncio.Future[None]] = deque()
-        self._begun = 0
+        self._started = 0
         self._bytes = 0
-        self._look: asyncio.TimerHandle | None = None
+        self._poll: asyncio.TimerHandle | None = None
 
-    async def run(self, errand: AdHocProgram, wish: AdHocRequest) -> Execution:
-        """Run a program once there is a place for it; a fault of ours is tried again in time.
+    async def run(self, program: AdHocProgram, request: AdHocRequest) -> Execution:
+        """Run a program once a slot is free for it; retry if the sandbox fails and time is left.
 
         Raises:
-            RequestError: `too_large` for what does not fit into a box, `invalid_request` for more
-                time than any may have.
-            OverloadedError: when too many wait already.
-            NoResultError: when there was no place in time, or a box was lost.
-            InfrastructureError: when this server is being stopped.
+            RequestError: `too_large` if the program does not fit into a sandbox, `invalid_request`
+                if it asks for more time than any may have.
+            QueueFullError: when too many wait already.
+            NoResultError: when no slot came free in time, or the sandbox was lost.
+            InfrastructureError: when this server stops.
         """
-        size = _size(errand)
-        limits = self._limits(wish, size)
-        deadline = time.monotonic() + wish.patience_seconds
+        size = _size(program)
+        limits = self._limits_for(request, size)
+        deadline = time.monotonic() + request.max_wait_seconds
         try:
             async with self._turn(size, deadline):
-                execution = await self._insist(errand, limits, deadline)
-        except (NoResultError, OverloadedError, InfrastructureError) as error:
-            self._meter.ran_errand(error.kind.value)
+                execution = await self._run_with_retries(program, limits, deadline)
+        except (NoResultError, QueueFullError, InfrastructureError) as error:
+            self._metrics.record_program(error.kind.value)
             raise
         failure = execution.failure
-        self._meter.ran_errand("success" if failure is None else failure.kind.value)
+        self._metrics.record_program("success" if failure is None else failure.kind.value)
         return execution
 
-    def _limits(self, wish: AdHocRequest, size: int) -> Limits:
-        ceiling = self._terms.ceiling
-        if wish.wall_seconds > ceiling.wall_seconds:
+    def _limits_for(self, request: AdHocRequest, size: int) -> Limits:
+        ceiling = self._limits.ceiling
+        if request.wall_seconds > ceiling.wall_seconds:
             message = f"run_timeout is above this server's limit of {ceiling.wall_seconds:g}"
             raise RequestError(ErrorKind.INVALID_REQUEST, message)
         if size > ceiling.disk_bytes // 2:
-            message = "the program and its files are larger than half of a box's disk"
+            message = "the program and its files are larger than half of a sandbox's disk"
             raise RequestError(ErrorKind.TOO_LARGE, message)
-        wanted = self._terms.memory_bytes if wish.memory_bytes is None else wish.memory_bytes
-        least = _LEAST_MEMORY_BYTES + _COPIES * size  # handing it over must not be what kills it
+        default = self._limits.memory_bytes
+        wanted = default if request.memory_bytes is None else request.memory_bytes
+        least = _MIN_MEMORY_BYTES + _COPIES * size  # the copies made on its way into the sandbox
         memory_bytes = min(max(wanted, least), ceiling.memory_bytes)
-        return replace(ceiling, wall_seconds=wish.wall_seconds, memory_bytes=memory_bytes)
+        return replace(ceiling, wall_seconds=request.wall_seconds, memory_bytes=memory_bytes)
 
-    async def _insist(self, errand: AdHocProgram, limits: Limits, deadline: float) -> Execution:
-        """Run a program, again where a box was lost early enough for the caller to wait for it."""
-        for attempt in range(1, self._worker.terms.max_attempts + 1):
+    async def _run_with_retries(
+        self, program: AdHocProgram, limits: Limits, deadline: float
+    ) -> Execution:
+        """Run a program, and again if its sandbox fails while the caller still waits."""
+        max_attempts = self._worker.config.max_attempts
+        for attempt in range(1, max_attempts + 1):
             left_seconds = max(0.0, deadline - time.monotonic())
             try:
-                return await self._worker.run_errand(errand, limits, left_seconds)
+                return await self._worker.run_program(program, limits, left_seconds)
             except TimeoutError:
                 break
             except InfrastructureError as error:
-                is_last = attempt == self._worker.terms.max_attempts
+                is_last = attempt == max_attempts
                 is_late = time.monotonic() + _PAUSE_SECONDS > deadline
-                if error.kind not in _MAY_PASS or is_last or is_late or self._worker.is_draining:
+                if error.kind not in _TRANSIENT or is_last or is_late or self._worker.is_draining:
                     raise NoResultError(error.kind, error.message) from error
-                log.warning("an errand is tried again: %s", error.message)
+                log.warning("an ad hoc program is retried: %s", error.message)
             await asyncio.sleep(_PAUSE_SECONDS)
-        raise _no_place()
+        raise _no_slot()
 
     @asynccontextmanager
     async def _turn(self, size: int, deadline: float) -> AsyncIterator[None]:
-        """Wait in line until it is our turn to go to the sandbox."""
-        self._refuse(size)
+        """Wait in line until a slot is free."""
+        self._refuse_if_full(size)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._bytes += size
         self._line.append(turn)
-        self._serve()
+        self._admit_next()
         try:
             await _in_time(turn, deadline)
             yield
         finally:
             self._leave(turn, size)
 
-    def _refuse(self, size: int) -> None:
+    def _refuse_if_full(self, size: int) -> None:
         if self._worker.is_draining:
             raise _stopping()
-        terms = self._terms
-        is_full = len(self._line) >= terms.waiting
-        if is_full or (self._bytes and self._bytes + size > terms.waiting_bytes):
-            message = "too many programs wait for a place; try again later"
-            raise OverloadedError(message, _RETRY_SECONDS)
+        limits = self._limits
+        is_full = len(self._line) >= limits.waiting
+        if is_full or (self._bytes and self._bytes + size > limits.waiting_bytes):
+            message = "too many programs wait for a slot; try again later"
+            raise QueueFullError(message, _RETRY_SECONDS)
 
     def _leave(self, turn: asyncio.Future[None], size: int) -> None:
         self._bytes -= size
         if turn in self._line:
             self._line.remove(turn)
         elif turn.done() and not turn.cancelled() and turn.exception() is None:
-            self._begun -= 1
-        self._serve()
+            self._started -= 1
+        self._admit_next()
 
-    def _serve(self) -> None:
-        """Let go as many as there is room for, in order, and look again while some wait."""
-        if self._look is not None:
-            self._look.cancel()
-            self._look = None
-        while self._line and (self._worker.is_draining or self._begun < self._most):
+    def _admit_next(self) -> None:
+        """Let as many programs start as there are slots for, in order; poll while some wait."""
+        if self._poll is not None:
+            self._poll.cancel()
+            self._poll = None
+        while self._line and (self._worker.is_draining or self._started < self._most):
             turn = self._line.popleft()
             if turn.done():
                 continue
             if self._worker.is_draining:
                 turn.set_exception(_stopping())
             else:
-                self._begun += 1
+                self._started += 1
                 turn.set_result(None)
-        self._meter.errands_wait(len(self._line))
+        self._metrics.set_waiting_programs(len(self._line))
         if self._line:
-            self._look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._serve)
+            self._poll = asyncio.get_running_loop().call_later(_POLL_SECONDS, self._admit_next)
 
     @property
     def _most(self) -> int:
-        """Return how many may be in the sandbox at once."""
-        slots = self._worker.terms.slots
-        do_jobs_wait = self._admission.queued > 0 or self._worker.busy + self._begun > slots
+        """Return how many programs may be in the sandbox at once."""
+        slots = self._worker.config.slots
+        do_jobs_wait = self._admission.queued > 0 or self._worker.busy + self._started > slots
         return max(1, slots // 2) if do_jobs_wait else slots
 
 
-def _size(errand: AdHocProgram) -> int:
-    files = sum(len(name) + len(content) for name, content in errand.files.items())
-    return len(errand.code.encode()) + len(errand.stdin) + files
+def _size(program: AdHocProgram) -> int:
+    files = sum(len(name) + len(content) for name, content in program.files.items())
+    return len(program.code.encode()) + len(program.stdin) + files
 
 
 async def _in_time(turn: asyncio.Future[None], deadline: float) -> None:
@@ -202,14 +206,14 @@ async def _in_time(turn: asyncio.Future[None], deadline: float) -> None:
         async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
             await turn
     except TimeoutError:
-        raise _no_place() from None
+        raise _no_slot() from None
 
 
-def _no_place() -> NoResultError:
-    message = "no place came free in time; nothing has run"
+def _no_slot() -> NoResultError:
+    message = "no slot came free in time; nothing has run"
     return NoResultError(ErrorKind.OVERLOADED, message)
 
 
 def _stopping() -> InfrastructureError:
-    message = "the server is being stopped; try again later"
+    message = "the server is stopping; try again later"
     return InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)

@@ -1,4 +1,4 @@
-"""How fast jobs end while others wait for their turn: what an idle server does says nothing."""
+"""How fast jobs end while others wait; an idle server's rate says nothing."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Throughput:
 
     @property
     def rate(self) -> float:
-        """Return how many jobs end in a second; where none has yet, the first is still to come."""
+        """Return how many jobs end per second, as if one ended now when none has yet."""
         if self._ends == 0:
             return 1 / max(_UNKNOWN_SECONDS, self._seconds)
         return self._ends / self._seconds
 
-    def note(self, ends: int, *, is_waited_for: bool, now: float | None = None) -> None:
-        """Take note of how many have ended so far, and whether others wait now."""
+    def record(self, ends: int, *, has_waiting: bool, now: float | None = None) -> None:
+        """Record how many jobs have ended in total, and whether others wait now."""
         moment = time.monotonic() if now is None else now
         if self._last is not None:
             self._add(moment - self._last[0], ends - self._last[1])
-        self._last = (moment, ends) if is_waited_for else None
+        self._last = (moment, ends) if has_waiting else None
 
     def _add(self, seconds: float, ends: int) -> None:
         self._laps.append((seconds, ends))

@@ -129,7 +129,7 @@ class Store(Database):
         row = await self.row(job_statements.JOB, {"job_id": job_id})
         return None if row is None else to_job(row)
 
-    async def standing(self, job_id: UUID) -> JobStatus | None:
+    async def status(self, job_id: UUID) -> JobStatus | None:
         """Return the state of a job, without its texts."""
         row = await self.row(job_statements.STANDING, {"job_id": job_id})
         return None if row is None else JobStatus(JobState(row.state), failure_of(row))
@@ -144,7 +144,7 @@ class Store(Database):
         rows = await self.rows(job_statements.ANSWERS, {"job_ids": list(job_ids)})
         return {row.job_id: to_answer(row._asdict()) for row in rows}
 
-    async def twin(
+    async def find_identical(
         self, program_digest: str, submission: Submission, data_digest: str, box: Box
     ) -> StoredAnswer | None:
         """Return a measured verdict on the same program, run and data, if there is one."""

@@ -46,14 +46,14 @@ class Queue(Database):
         rows = await self.rows(statements.SUBMISSIONS, {"job_ids": list(job_ids)})
         return [to_submission(row) for row in rows]
 
-    async def hold(self, claim: LeaseRequest, job_ids: Collection[UUID]) -> dict[UUID, int]:
+    async def renew(self, claim: LeaseRequest, job_ids: Collection[UUID]) -> dict[UUID, int]:
         """Extend the leases of these jobs and return those that are still the worker's."""
         parameters = {
             "worker": claim.worker,
             "lease_seconds": claim.lease_seconds,
             "job_ids": list(job_ids),
         }
-        return {row.id: row.attempt for row in await self.rows(statements.HOLD, parameters)}
+        return {row.id: row.attempt for row in await self.rows(statements.RENEW, parameters)}
 
     async def retry(
         self,

@@ -74,7 +74,7 @@ SUBMISSIONS = text(f"""
     SELECT id, {_SUBMISSION} FROM jobs WHERE id = ANY (CAST(:job_ids AS uuid[]))
 """)  # noqa: S608
 
-HOLD = text(f"""
+RENEW = text(f"""
     UPDATE jobs SET lease_until = {_LEASE}
     WHERE worker = :worker AND state = 'running' AND id = ANY (:job_ids)
     RETURNING id, attempt

@@ -63,7 +63,7 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """What is to be done, for whom, and how long it may take once it has begun."""
+    """A job to accept: the API builds it, the job service sets its budget, the store writes it."""
 
     submission: Submission
     body_digest: str

@@ -1,4 +1,4 @@
-"""A server for tests of jobs, as one of its clients sees it."""
+"""A client of a server with jobs, for tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SETTINGS = {
 
 @contextmanager
 def own_folder(data_dir: Path) -> Iterator[Path]:
-    """Give a data directory of its own, with the tasks but not the database of the others."""
+    """Yield a new data directory with the prepared tasks and a database of its own."""
     folder = data_dir.parent / f"reward-server-own-{uuid.uuid4()}"
     folder.mkdir(mode=0o755)
     for task in data_dir.glob("*/prepared"):
@@ -43,7 +43,7 @@ def own_folder(data_dir: Path) -> Iterator[Path]:
 
 
 class JobClient:
-    """A server that runs two programs at once, as one of its clients sees it."""
+    """A client of a server that runs two programs at once."""
 
     def __init__(self, url: str, key: str, pid: int) -> None:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -79,7 +79,7 @@ class JobClient:
         return status
 
     def fill(self, seconds: float) -> list[str]:
-        """Give every slot something to do."""
+        """Start a program in every slot, and wait until they run."""
         marks = [f"{seconds + n / 1000:.3f}" for n in range(SLOTS)]
         jobs = [self.submit(nap(mark)) for mark in marks]
         for mark in marks:
@@ -90,7 +90,7 @@ class JobClient:
         wait_until(lambda: self.runs(mark))
 
     def runs(self, mark: str) -> bool:
-        """Tell whether the program that naps for so many seconds is under way."""
+        """Return whether the program that sleeps for so many seconds is running."""
         return any(mark.encode() in read_line(pid) for pid in descendants(self._pid))
 
     def solutions(self, run_id: str) -> list[dict[str, Any]]:
@@ -99,7 +99,7 @@ class JobClient:
         return solutions
 
     def ends_in_order(self, run_ids: list[str]) -> list[str]:
-        """Return the runs of the solutions there are, in the order in which they came."""
+        """Return the run of each stored solution, in the order of their ends."""
         lines = [
             (line["created_at"], run_id)
             for run_id in run_ids

@@ -1,4 +1,4 @@
-"""What stands between a client and a server: a relay that counts and drops, a server that lies."""
+"""Relays between a client and a server that count and drop connections, and a fake server."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class RunCodeRequest(BaseModel):
         return AdHocRequest(
             wall_seconds=self.run_timeout,
             memory_bytes=self.memory_limit_MB << 20 if self.memory_limit_MB > 0 else None,
-            patience_seconds=self.compile_timeout + _QUEUE_SECONDS,
+            max_wait_seconds=self.compile_timeout + _QUEUE_SECONDS,
         )
 
 

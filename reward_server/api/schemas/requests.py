@@ -22,8 +22,8 @@ from pydantic import (
 
 from reward_server.api.problems import HttpError
 from reward_server.errors import RequestError
-from reward_server.jobs.service import JobSubmission
 from reward_server.model import ErrorKind, Priority, PromptKind, Submission
+from reward_server.store.values import NewJob
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,9 +117,9 @@ class JobRequest(BaseModel):
         content = self.model_dump(exclude={"idempotency_key", "wait_seconds", "priority"})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def to_job(self, client: str) -> JobSubmission:
+    def to_job(self, client: str) -> NewJob:
         """Return the job for the job service."""
-        return JobSubmission(
+        return NewJob(
             submission=self.submission(),
             body_digest=self.digest(),
             idempotency_key=self.idempotency_key,
@@ -152,10 +152,10 @@ class BatchRequest(BaseModel):
             raise ValueError(message)
         return self
 
-    async def to_jobs(self, client: str) -> list[JobSubmission]:
+    async def to_jobs(self, client: str) -> list[NewJob]:
         """Return the job of every item; many are converted in a thread."""
 
-        def read() -> list[JobSubmission]:
+        def read() -> list[NewJob]:
             return [item.to_job(client) for item in self.items]
 
         return read() if len(self.items) < _FEW_ITEMS else await asyncio.to_thread(read)

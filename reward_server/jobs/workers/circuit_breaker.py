@@ -1,7 +1,7 @@
-"""Not taking jobs while there is nothing to run them in.
+"""Pausing a worker while no sandbox can start.
 
-When a sandbox cannot be had, the next job would fare no better than the last: a worker then tries
-one job at a time, at growing intervals, and the others wait where another worker may find them.
+When a sandbox cannot start, the next job would fare no better. The worker then tries one job at a
+time, at growing intervals, and leaves the others in the queue for workers elsewhere.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
 
 
-class Breaker:
-    """Counts how often in a row no program could be begun."""
+class CircuitBreaker:
+    """Counts how often in a row no sandbox could start; open while the last start failed."""
 
     def __init__(self) -> None:
         self._failures = 0
 
     @property
     def is_open(self) -> bool:
-        """Return whether the last attempt to begin a program failed."""
+        """Return whether the last sandbox failed to start."""
         return self._failures > 0
 
     @property
@@ -29,10 +29,10 @@ class Breaker:
         doublings = min(self._failures - 1, 16)
         return min(_FIRST_PAUSE_SECONDS * 2.0**doublings, _LONGEST_PAUSE_SECONDS)
 
-    def failed(self) -> None:
-        """Note that a program could not be begun."""
+    def record_failure(self) -> None:
+        """Count a sandbox that could not start."""
         self._failures += 1
 
-    def passed(self) -> None:
-        """Note that a program was run."""
+    def record_success(self) -> None:
+        """Close the breaker: a program has run."""
         self._failures = 0

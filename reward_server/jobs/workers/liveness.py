@@ -1,8 +1,8 @@
-"""Knowing at once that a worker of this machine is dead, instead of waiting for its leases.
+"""Detecting dead workers of this machine at once, before their leases expire.
 
-A worker holds a lock on a file of its name in the data directory; the kernel drops it when the
-process dies. Workers elsewhere are known by their leases alone: locks do not reach over every
-network, so that a folder is named after the one running kernel that is to be believed.
+A worker locks a file named after it in the data directory; the kernel drops the lock when the
+process dies. Locks do not work over every network file system, so each boot of a machine has a
+folder of its own, and workers of other machines count as dead only when their leases expire.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @contextmanager
-def present(data_dir: Path, worker: UUID) -> Iterator[None]:
-    """Show that this worker lives for as long as the block lasts."""
+def hold_liveness_lock(data_dir: Path, worker: UUID) -> Iterator[None]:
+    """Hold the lock that shows that this worker is alive, for as long as the block lasts."""
     folder = _folder(data_dir)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / str(worker)
@@ -34,11 +34,11 @@ def present(data_dir: Path, worker: UUID) -> Iterator[None]:
 
 
 def find_dead(data_dir: Path, workers: Collection[UUID]) -> set[UUID]:
-    """Return which of these workers have died on this machine; their files are removed."""
+    """Return which of these workers have died on this machine, and delete leftover lock files."""
     dead = set()
     for path in _folder(data_dir).glob("*-*"):
         worker = UUID(path.name)
-        if _is_held(path):
+        if _is_locked(path):
             continue
         if worker in workers:
             dead.add(worker)
@@ -47,13 +47,13 @@ def find_dead(data_dir: Path, workers: Collection[UUID]) -> set[UUID]:
     return dead
 
 
-def _is_held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except FileNotFoundError:  # it has left in order
+    except FileNotFoundError:  # the worker has stopped in order
         return False
     return False
 

@@ -1,8 +1,8 @@
-"""Having programs instrumented while they still wait, where that takes long.
+"""Instrumenting programs while they wait in the queue, for instrumenters that take long.
 
-A language model answers in seconds and many questions at once. What waits next is shown to it
-ahead of time; its answers are kept in the store, so that whichever worker takes the job finds
-them there. Nothing is borrowed for that, and nothing depends on it.
+A language model takes seconds per program and serves many requests at once. This asks it about the
+jobs that are next in the queue. The instrumenter stores its answers, so whichever worker leases the
+job finds them. No job is leased for that, and nothing depends on it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from reward_server.errors import InfrastructureError
 from reward_server.extract.completion import extract
@@ -26,48 +26,26 @@ if TYPE_CHECKING:
 _PAUSE_SECONDS = 0.25
 
 
-class Prefetcher(Protocol):
-    """Prepares for what waits."""
-
-    async def look(self, queue: Queue) -> None:
-        """Look at the queue and begin with what is new there."""
-        ...
-
-    async def aclose(self) -> None:
-        """Give up what is under way."""
-        ...
-
-
-class NoPrefetcher:
-    """For instrumenters that answer at once."""
-
-    async def look(self, queue: Queue) -> None:
-        """Do nothing."""
-
-    async def aclose(self) -> None:
-        """Do nothing."""
-
-
 class InstrumentationPrefetcher:
-    """Shows programs to the instrumenter while they wait, up to so many."""
+    """Instruments up to `most` programs that wait."""
 
     def __init__(self, instrumenter: Instrumenter, most: int) -> None:
         self._instrumenter = instrumenter
         self._most = most
         self._seen: set[UUID] = set()
-        self._asking: set[asyncio.Task[None]] = set()
-        self._next_look = 0.0
+        self._requests: set[asyncio.Task[None]] = set()
+        self._next_at = 0.0
 
-    async def look(self, queue: Queue) -> None:
-        """Look at the queue, not too often, and begin with what is new there.
+    async def prefetch(self, queue: Queue) -> None:
+        """Start on what is new in the queue; calls in quick succession do nothing.
 
         Raises:
             InfrastructureError: `store_error`.
         """
         now = time.monotonic()
-        if now < self._next_look:
+        if now < self._next_at:
             return
-        self._next_look = now + _PAUSE_SECONDS
+        self._next_at = now + _PAUSE_SECONDS
         waiting = await queue.peek(self._most)
         new = [job_id for job_id in waiting if job_id not in self._seen]
         self._seen.intersection_update(waiting)
@@ -75,16 +53,16 @@ class InstrumentationPrefetcher:
             submissions = await queue.submissions(new)
             self._seen.update(new)
             for submission in submissions:
-                task = asyncio.create_task(self._ask(submission))
-                self._asking.add(task)
-                task.add_done_callback(self._asking.discard)
+                task = asyncio.create_task(self._instrument(submission))
+                self._requests.add(task)
+                task.add_done_callback(self._requests.discard)
 
     async def aclose(self) -> None:
-        """Give up what is under way."""
-        for task in self._asking:
+        """Cancel the requests under way."""
+        for task in self._requests:
             task.cancel()
-        await asyncio.gather(*self._asking, return_exceptions=True)
+        await asyncio.gather(*self._requests, return_exceptions=True)
 
-    async def _ask(self, submission: Submission) -> None:
-        with suppress(InfrastructureError):  # it will be said when the program's turn comes
+    async def _instrument(self, submission: Submission) -> None:
+        with suppress(InfrastructureError):  # the job's own attempt reports it
             await self._instrumenter.instrument(await asyncio.to_thread(extract, submission))

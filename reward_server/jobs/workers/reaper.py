@@ -1,4 +1,4 @@
-"""What any process does for all: lost jobs are lent anew, late ones end, batches are closed."""
+"""Background care for the whole database, in every process: lost jobs are queued again or ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PERIOD_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ReaperConfig:
-    """How patient the janitor is, and where workers of this machine show that they live."""
+    """When a job counts as lost, and where this machine's workers hold their locks."""
 
     data_dir: Path
     lease_seconds: float
@@ -35,32 +35,32 @@ class ReaperConfig:
 
 
 async def run_reaper(
-    queue: Queue, batches: Batches, endings: CompletionNotifier, rounds: ReaperConfig
+    queue: Queue, batches: Batches, notifier: CompletionNotifier, config: ReaperConfig
 ) -> None:
-    """Make the rounds for ever.
+    """Close complete batches, poll for completions, and take jobs from dead workers, forever.
 
-    After a database that did not answer, or a pause of this whole process, workers first get the
-    time to say that they live.
+    When the database has been away, or this whole process was paused, the leases of healthy workers
+    have expired as well. The reaper then waits one lease, so that those workers can renew first.
     """
-    patient_until = 0.0
+    grace_until = 0.0
     while True:
         begun = time.monotonic()
-        # Not all servers of one database at the same moment.
+        # Jitter: the servers of one database must not all do this at the same moment.
         await asyncio.sleep(PERIOD_SECONDS * random.uniform(0.75, 1.0))  # noqa: S311
         try:
             await batches.close()
-            await endings.look()
-            await queue.give_up(rounds.queue_seconds)
-            late = time.monotonic() - begun > PERIOD_SECONDS + rounds.lease_seconds / 3
-            if not late and begun >= patient_until:
-                await _take_away(queue, rounds)
+            await notifier.poll()
+            await queue.give_up(config.queue_seconds)
+            is_late = time.monotonic() - begun > PERIOD_SECONDS + config.lease_seconds / 3
+            if not is_late and begun >= grace_until:
+                await _expire_leases(queue, config)
         except InfrastructureError:
-            late = True
-        if late:
-            patient_until = time.monotonic() + rounds.lease_seconds
+            is_late = True
+        if is_late:
+            grace_until = time.monotonic() + config.lease_seconds
 
 
-async def _take_away(queue: Queue, rounds: ReaperConfig) -> None:
-    dead = find_dead(rounds.data_dir, await queue.workers())
-    if lost := await queue.expire(rounds.max_attempts, dead):
-        log.warning("%d jobs were taken away from workers that are late or dead", lost)
+async def _expire_leases(queue: Queue, config: ReaperConfig) -> None:
+    dead = find_dead(config.data_dir, await queue.workers())
+    if lost := await queue.expire(config.max_attempts, dead):
+        log.warning("%d jobs were lost: their workers are dead or too slow to renew", lost)

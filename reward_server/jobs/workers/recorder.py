@@ -1,4 +1,4 @@
-"""Writing a verdict down whatever the database is doing: hours of work hang on one statement."""
+"""Storing a verdict even when the database is away: a verdict may hold hours of work."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ _LONGEST_PAUSE_SECONDS = 5.0
 
 
 class RetryingRecorder:
-    """Records until the database has answered; the job's time is the limit.
+    """Retries until the database answers or the job is out of time.
 
-    A statement whose answer was lost is simply made again: a result that is there already is
-    the answer.
+    Recording is idempotent: if a lost reply hid a success, the retry returns the stored result.
     """
 
     def __init__(self, store: Store) -> None:

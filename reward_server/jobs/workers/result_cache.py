@@ -1,8 +1,8 @@
-"""Taking a verdict from the store instead of running the same program on the same data again.
+"""Reusing a stored verdict instead of running the same program on the same data again.
 
-Only within one run, only what the program itself decided (no time-outs, nothing that others held
-up), only from the same kind of box, and never from a verdict that was itself taken over. The
-duration is the one that was measured.
+A verdict is reused within one run and the same kind of sandbox, if the program alone decided it:
+not after a timeout, nor when other programs slowed it down. A reused verdict is never the source of
+another. It keeps the duration that was measured.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class ResultCache:
-    """Finds verdicts that can stand for another run of a program."""
+    """Finds stored verdicts that hold for another run of the same program."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def recall(self, job: LeasedJob, task: Task, rooms: Stages) -> Verdict | None:
-        """Return what a run of this program would find out, if that is known.
+    async def find(self, job: LeasedJob, task: Task, stages: Stages) -> Verdict | None:
+        """Return the verdict on an identical program, if one is stored.
 
         Raises:
             InfrastructureError: `store_error`.
@@ -36,10 +36,10 @@ class ResultCache:
         program = extract(job.submission)
         if program.failure is not None:
             return None
-        known = await self._store.twin(
-            program.digest, job.submission, task.data_digest, rooms.sandbox.box
+        known = await self._store.find_identical(
+            program.digest, job.submission, task.data_digest, stages.sandbox.box
         )
-        limits = limits_for(task, job.submission, rooms.ceiling)
+        limits = limits_for(task, job.submission, stages.ceiling)
         if known is None or known.execution.duration_seconds >= limits.wall_seconds:
             return None
         execution, grade = known.execution, known.grade
@@ -49,7 +49,7 @@ class ResultCache:
             instrumentation=known.instrumentation,
             execution=execution,
             grade=grade,
-            reward=rooms.scheme.reward(execution, grade, task.scale),
+            reward=stages.scheme.reward(execution, grade, task.scale),
             timings=replace(_NO_TIME, queue=job.waited_seconds, execute=execution.duration_seconds),
             higher_is_better=known.higher_is_better,
             data_digest=known.data_digest,

@@ -1,8 +1,8 @@
-"""A worker: borrows jobs from the database, walks them to their verdicts, and says that it lives.
+"""A worker: leases jobs from the database, runs them, and renews its leases.
 
-It borrows a few more than there are slots, so that reading and grading programs costs no slot a
-pause. A job that is lost to another worker, cancelled or out of time is given up here, box and
-all; what this worker still writes about it the database refuses.
+It leases a few more jobs than it has slots, so that parsing and grading leave no slot idle. When a
+job is cancelled, out of time or leased to another worker, this worker stops it and its sandbox. The
+database refuses whatever the worker still writes about such a job.
 """
 
 from __future__ import annotations
@@ -10,52 +10,34 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID, uuid4
 
-from reward_server.errors import InfrastructureError, RequestError, SetupError, boundary
-from reward_server.jobs.workers.circuit_breaker import Breaker
-from reward_server.model import ErrorKind
-from reward_server.pipeline import run_pipeline
+from reward_server.errors import InfrastructureError
+from reward_server.jobs.workers.lease_windows import LeaseWindows
 from reward_server.store.values import LeaseRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
-    from reward_server.jobs.metrics import Metrics
-    from reward_server.jobs.notifier import CompletionNotifier
-    from reward_server.jobs.workers.prefetcher import Prefetcher
-    from reward_server.jobs.workers.result_cache import ResultCache
-    from reward_server.model import AdHocProgram, Execution, Limits, Verdict
-    from reward_server.pipeline import Stages
+    from reward_server.jobs.workers.attempt import AttemptRunner
+    from reward_server.jobs.workers.prefetcher import InstrumentationPrefetcher
+    from reward_server.model import AdHocProgram, Execution, Limits
     from reward_server.store.queue import Queue
-    from reward_server.store.values import LeasedJob, StoredAnswer
-    from reward_server.tasks.base import Task
-    from reward_server.tasks.registry import Registry
+    from reward_server.store.values import LeasedJob
 
 log = logging.getLogger(__name__)
 
-_IDLE_SECONDS = 1.0
-_PAUSE_SECONDS = 0.5
+_POLL_SECONDS = 1.0
 _GRACE_SECONDS = 0.1
-# A grader that failed would fail again on the same file, after another whole run of the program.
-_MAY_PASS = frozenset(
-    {
-        ErrorKind.SANDBOX_LOST,
-        ErrorKind.SANDBOX_UNAVAILABLE,
-        ErrorKind.STORE_ERROR,
-        ErrorKind.WORKER_LOST,
-    }
-)
-_NO_TASK = "the task cannot be served by the worker that took the job"
-OUT_OF_TIME = "the job has used up its time over all attempts"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """How many jobs a worker borrows, for how long, and how it lets go of them."""
+    """How many jobs a worker leases, for how long, and how long it drains."""
 
     slots: int
     ahead: int
@@ -65,35 +47,23 @@ class WorkerConfig:
 
 
 class Worker:
-    """Runs jobs until it is told to stop."""
+    """Runs jobs until it is drained."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - one argument a collaborator
+    def __init__(
         self,
-        rooms: Stages,
+        runner: AttemptRunner,
         queue: Queue,
-        registry: Registry,
-        endings: CompletionNotifier,
-        terms: WorkerConfig,
-        foresight: Prefetcher,
-        meter: Metrics,
-        memory: ResultCache | None = None,
+        config: WorkerConfig,
+        prefetcher: InstrumentationPrefetcher | None = None,
     ) -> None:
-        self.claim = LeaseRequest(uuid4(), terms.lease_seconds)
-        self.terms = terms
-        self._rooms = rooms
+        self.lease_request = LeaseRequest(uuid4(), config.lease_seconds)
+        self.config = config
+        self._runner = runner
         self._queue = queue
-        self._registry = registry
-        self._endings = endings
-        self._foresight = foresight
-        self._meter = meter
-        self._memory = memory
+        self._prefetcher = prefetcher
+        self._windows = LeaseWindows(self._start, self._check_early_cancellations)
         self._running: dict[UUID, tuple[int, asyncio.Task[None]]] = {}
-        self._errands: set[asyncio.Task[Any]] = set()
-        # Ends that were told while a job was on its way here, before it was known as ours.
-        self._overheard: set[UUID] = set()
-        self._reserved = 0
-        self._breaker = Breaker()
-        self._is_claiming = False
+        self._programs: set[asyncio.Task[Any]] = set()
         self._drained_at: float | None = None
         self._more_may_wait = True
         self._wake = asyncio.Event()
@@ -104,7 +74,7 @@ class Worker:
         await self._group.__aenter__()
         self._loops = [
             self._group.create_task(self._keep_claiming()),
-            self._group.create_task(self._keep_holding()),
+            self._group.create_task(self._keep_renewing()),
         ]
         return self
 
@@ -122,19 +92,19 @@ class Worker:
             await asyncio.wait(tasks)
         self._loops[1].cancel()
         with suppress(InfrastructureError):
-            released = await self._queue.release(self.claim.worker)
-            log.info("%d jobs are left to other workers", released)
+            released = await self._queue.release(self.lease_request.worker)
+            log.info("%d jobs go back to the queue for other workers", released)
         await self._group.__aexit__(kind, error, trace)
 
     async def drain(self) -> None:
-        """Borrow nothing more and let what runs come to its end, for as long as the terms allow.
+        """Lease no more jobs, and wait for running ones for up to `drain_seconds`.
 
-        The time is counted from the first call on, however often this is called; it is over when
-        a call is cancelled.
+        The time counts from the first call, however often this is called. Cancelling a call ends it
+        at once.
         """
         self._loops[0].cancel()
         if self._drained_at is None:
-            self._drained_at = time.monotonic() + self.terms.drain_seconds
+            self._drained_at = time.monotonic() + self.config.drain_seconds
         tasks = self._tasks
         try:
             if tasks:
@@ -145,35 +115,12 @@ class Worker:
 
     @property
     def _tasks(self) -> list[asyncio.Task[Any]]:
-        return [*(task for _, task in self._running.values()), *self._errands]
+        return [*(task for _, task in self._running.values()), *self._programs]
 
     @property
     def is_draining(self) -> bool:
-        """Return whether this worker begins nothing more."""
+        """Return whether this worker starts nothing more."""
         return self._drained_at is not None
-
-    @property
-    def errands(self) -> int:
-        """Return how many errands have gone to the sandbox."""
-        return len(self._errands)
-
-    async def run_errand(
-        self, errand: AdHocProgram, limits: Limits, patience_seconds: float
-    ) -> Execution:
-        """Run a bare program beside the jobs, in a place that is not borrowed for one meanwhile.
-
-        Raises:
-            TimeoutError: when there was no place within the caller's patience.
-            InfrastructureError: when no box could be had, or one was lost.
-        """
-        task = asyncio.ensure_future(self._rooms.sandbox.run(errand, limits, patience_seconds))
-        self._errands.add(task)
-        try:
-            return await task
-        finally:
-            self._errands.discard(task)
-            if self._more_may_wait:
-                self._wake.set()
 
     @property
     def busy(self) -> int:
@@ -181,164 +128,135 @@ class Worker:
         return len(self._running)
 
     @property
-    def free(self) -> int:
-        """Return how many more jobs this worker may borrow."""
+    def programs(self) -> int:
+        """Return how many ad hoc programs are in the sandbox or next to enter it."""
+        return len(self._programs)
+
+    async def run_program(
+        self, program: AdHocProgram, limits: Limits, wait_seconds: float
+    ) -> Execution:
+        """Run an ad hoc program beside the jobs, in a slot no job is leased for meanwhile.
+
+        Raises:
+            TimeoutError: when no slot came free in `wait_seconds`.
+            InfrastructureError: when no sandbox could start, or one was lost.
+        """
+        sandbox = self._runner.stages.sandbox
+        task = asyncio.ensure_future(sandbox.run(program, limits, wait_seconds))
+        self._programs.add(task)
+        try:
+            return await task
+        finally:
+            self._programs.discard(task)
+            self._wake_if_more_may_wait()
+
+    @property
+    def free_slots(self) -> int:
+        """Return how many more jobs this worker may lease."""
         if self._drained_at is not None:
             return 0
-        most = 1 if self._breaker.is_open else self.terms.slots + self.terms.ahead
-        kept = min(len(self._errands), most - 1)  # with one place, jobs still have their turn
-        return most - kept - len(self._running) - self._reserved
+        most = 1 if self._runner.breaker.is_open else self.config.slots + self.config.ahead
+        programs = min(len(self._programs), most - 1)  # one slot is left for jobs
+        return most - programs - len(self._running) - self._windows.reserved_slots
+
+    @property
+    def can_lease_at_once(self) -> bool:
+        """Return whether a job may be leased to this worker as it is accepted."""
+        return self.free_slots > 0 and not self._runner.breaker.is_open
+
+    @contextmanager
+    def lease_window(self, slots: int = 1) -> Iterator[list[LeasedJob]]:
+        """Cover a statement that may lease so many jobs to this worker; see `LeaseWindows`."""
+        try:
+            with self._windows.open(slots) as leased:
+                yield leased
+        finally:
+            self._wake_if_more_may_wait()  # a slot that was reserved in vain is free again
+
+    def runs(self, job_id: UUID) -> bool:
+        """Return whether this worker runs a job, and so will notify of its end."""
+        return job_id in self._running and not self._running[job_id][1].done()
+
+    def _start(self, job: LeasedJob) -> None:
+        if job.job_id in self._running:
+            # This worker lost the job, and leased it again before it noticed.
+            self._running[job.job_id][1].cancel()
+        task = self._group.create_task(self._runner.run(job))
+        self._running[job.job_id] = job.attempt, task
+        task.add_done_callback(lambda _: self._forget(job))
+
+    def _forget(self, job: LeasedJob) -> None:
+        # The task of a lost attempt may end after the next attempt has started here.
+        if self._running.get(job.job_id, (None,))[0] == job.attempt:
+            del self._running[job.job_id]
+        self._wake_if_more_may_wait()
+
+    async def revoke_if_lost(self, *job_ids: UUID) -> None:
+        """Stop those of these jobs that run here under a lease that has ended.
+
+        If the database does not answer, the next heartbeat finds out.
+        """
+        self._windows.remember_ended(job_ids)
+        ours = [job_id for job_id in job_ids if job_id in self._running]
+        if not ours:
+            return
+        await asyncio.sleep(_GRACE_SECONDS)  # most jobs end because this worker has ended them
+        with suppress(InfrastructureError):
+            await self._renew_leases(ours)
+
+    def _check_early_cancellations(self, job_ids: set[UUID]) -> None:
+        self._group.create_task(self.revoke_if_lost(*job_ids))
+
+    async def _keep_renewing(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.lease_seconds / 3)
+            with suppress(InfrastructureError):
+                await self._renew_leases(list(self._running))
+
+    async def _renew_leases(self, job_ids: list[UUID]) -> None:
+        """Renew the leases of these jobs, and stop those whose lease has ended."""
+        held = {job_id: self._running[job_id] for job_id in job_ids if job_id in self._running}
+        if not held:
+            return
+        renewed = await self._queue.renew(self.lease_request, held)
+        for job_id, (attempt, task) in held.items():
+            # The attempt is part of the comparison: a lost job may be leased to this worker again.
+            if renewed.get(job_id) != attempt and not (task.done() or task.cancelling()):
+                # A trainer cancels a few hundred jobs in one step.
+                log.info("job %s is stopped: its lease has ended", job_id)
+                task.cancel()
 
     def wake(self) -> None:
-        """Look for jobs now, or else as soon as there is a place for one."""
+        """Claim jobs now, or else as soon as a slot is free."""
         self._more_may_wait = True
         self._wake.set()
 
-    def reserve(self) -> bool:
-        """Keep a place for a job that is about to be accepted, if there is one."""
-        has_place = self.free > 0 and not self._breaker.is_open
-        self._reserved += has_place
-        return has_place
-
-    def unreserve(self) -> None:
-        """Give up a place that was kept."""
-        self._reserved -= 1
-
-    def runs(self, job_id: UUID) -> bool:
-        """Return whether this worker is at work on a job, and so will tell of its end."""
-        return job_id in self._running and not self._running[job_id][1].done()
-
-    def start(self, job: LeasedJob) -> None:
-        """Begin with a job that was lent to this worker."""
-        if job.job_id in self._running:
-            self._running[job.job_id][1].cancel()  # lost, and lent to this same worker again
-        task = self._group.create_task(self._run(job))
-        self._running[job.job_id] = job.attempt, task
-        task.add_done_callback(lambda _: self._forget(job))
-        if job.job_id in self._overheard:
-            self._group.create_task(self.look_after(job.job_id))
-
-    async def look_after(self, *job_ids: UUID) -> None:
-        """See whether jobs of this worker are still its own, and give up those that are not.
-
-        Where the database does not answer, the next sign of life will tell.
-        """
-        ours = [job_id for job_id in job_ids if job_id in self._running]
-        if self._reserved or self._is_claiming:
-            self._overheard.update(set(job_ids).difference(ours))
-        if not ours:
-            return
-        await asyncio.sleep(_GRACE_SECONDS)  # most ends are this worker's own doing
-        with suppress(InfrastructureError):
-            await self._hold(ours)
-
-    def _forget(self, job: LeasedJob) -> None:
-        if self._running.get(job.job_id, (None,))[0] == job.attempt:
-            del self._running[job.job_id]
+    def _wake_if_more_may_wait(self) -> None:
+        """Claim again after a slot came free, unless the last claim emptied the queue."""
         if self._more_may_wait:
             self._wake.set()
 
     async def _keep_claiming(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_IDLE_SECONDS):
+                async with asyncio.timeout(_POLL_SECONDS):
                     await self._wake.wait()
-            await asyncio.sleep(self._breaker.pause_seconds)
+            await asyncio.sleep(self._runner.breaker.pause_seconds)
+            # Cleared before the claim: a notification that arrives while the statement runs, about
+            # a job the statement did not see, sets the event again and makes for another claim.
             self._wake.clear()
-            with suppress(InfrastructureError):  # the store's own log has it
+            with suppress(InfrastructureError):  # the store has logged it
                 await self._claim_all()
 
     async def _claim_all(self) -> None:
-        while (free := self.free) > 0:
-            if not self._reserved:
-                self._overheard.clear()
-            self._more_may_wait, self._is_claiming = False, True
-            try:
-                jobs = await self._queue.claim(self.claim, free, self._registry.prepared_ids())
-            finally:
-                self._is_claiming = False
-            for job in jobs:
-                self.start(job)
-            if len(jobs) < free:
+        while (slots := self.free_slots) > 0:
+            # Reset before the statement, for the same reason.
+            self._more_may_wait = False
+            task_ids = self._runner.registry.prepared_ids()
+            with self.lease_window(slots) as leased:
+                leased.extend(await self._queue.claim(self.lease_request, slots, task_ids))
+            if len(leased) < slots:
                 break
             self._more_may_wait = True
-        await self._foresight.look(self._queue)
-
-    async def _keep_holding(self) -> None:
-        while True:
-            await asyncio.sleep(self.terms.lease_seconds / 3)
-            with suppress(InfrastructureError):
-                await self._hold(list(self._running))
-
-    async def _hold(self, job_ids: list[UUID]) -> None:
-        held = {job_id: self._running[job_id] for job_id in job_ids if job_id in self._running}
-        if not held:
-            return
-        still = await self._queue.hold(self.claim, held)
-        for job_id, (attempt, task) in held.items():
-            if still.get(job_id) != attempt and not (task.done() or task.cancelling()):
-                # Most were cancelled by their trainer, a few hundred of them in a step.
-                log.info("job %s is given up: it is no longer ours", job_id)
-                task.cancel()
-
-    async def _run(self, job: LeasedJob) -> None:
-        try:
-            async with asyncio.timeout(max(0.0, job.left_seconds)):
-                answer = await self._answer(job)
-        except (RequestError, SetupError):
-            log.exception("job %s is of a task that cannot be served here", job.job_id)
-            await self._fail(job, ErrorKind.WORKER_LOST, _NO_TASK)
-        except TimeoutError:
-            await self._fail(job, ErrorKind.WORKER_LOST, OUT_OF_TIME)
-        except InfrastructureError as error:
-            await self._after_fault(job, error)
-        else:
-            if answer.execution.duration_seconds > 0 and answer.reused_from is None:
-                self._breaker.passed()
-            self._meter.ended(answer)
-            self._endings.tell(job.job_id, answer)
-            return
-        self._endings.tell(job.job_id)
-
-    async def _answer(self, job: LeasedJob) -> StoredAnswer:
-        task = self._registry.get(job.submission.task_id)
-        with boundary(ErrorKind.WORKER_LOST, "worker"):
-            known = await self._recall(job, task)
-            if known is not None:
-                return await self._rooms.recorder.record(job.job_id, job.attempt, known)
-            return await run_pipeline(job, task, self._rooms)
-
-    async def _recall(self, job: LeasedJob, task: Task) -> Verdict | None:
-        return None if self._memory is None else await self._memory.recall(job, task, self._rooms)
-
-    async def _after_fault(self, job: LeasedJob, error: InfrastructureError) -> None:
-        if error.kind is ErrorKind.CANCELLED:
-            return
-        could_not_begin = error.kind is ErrorKind.SANDBOX_UNAVAILABLE
-        is_fault = not (could_not_begin and self._breaker.is_open)
-        if could_not_begin:
-            self._breaker.failed()
-        if error.kind in _MAY_PASS and await self._is_left(job, is_fault=is_fault):
-            log.warning("job %s is tried again: %s", job.job_id, error.message)
-            return
-        self._meter.errored(job.submission.task_id, error.kind.value)
-        log.error("job %s ended without a reward: %s", job.job_id, error.message)
-        await self._fail(job, error.kind, error.message)
-
-    async def _is_left(self, job: LeasedJob, *, is_fault: bool) -> bool:
-        """Leave a job to another attempt, if it may have one."""
-        pause_seconds = self._breaker.pause_seconds or _PAUSE_SECONDS * job.attempt
-        try:
-            return await self._queue.retry(
-                job.job_id,
-                job.attempt,
-                self.terms.max_attempts,
-                pause_seconds,
-                is_fault=is_fault,
-            )
-        except InfrastructureError:
-            return True  # the lease runs out, and somebody takes it up
-
-    async def _fail(self, job: LeasedJob, kind: ErrorKind, message: str) -> None:
-        with suppress(InfrastructureError):  # the lease runs out, here too
-            await self._queue.fail(job.job_id, job.attempt, kind, message)
+        if self._prefetcher is not None:
+            await self._prefetcher.prefetch(self._queue)

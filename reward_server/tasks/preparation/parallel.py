@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
 
-from reward_server.errors import RewardServerError
+from reward_server.errors import ServiceError
 from reward_server.tasks.preparation.prepare import prepare_task
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _work(folder: Path, data_dir: Path, size: TwinSize, told: Connection) -> Non
     signal.signal(signal.SIGTERM, _leave)
     try:
         prepare_task(folder, data_dir, size=size, progress=told.send)
-    except RewardServerError as error:
+    except ServiceError as error:
         with contextlib.suppress(BrokenPipeError):
             told.send(str(error))
 

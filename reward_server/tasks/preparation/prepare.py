@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from reward_server.errors import RewardServerError, SetupError
+from reward_server.errors import ServiceError, SetupError
 from reward_server.tasks import manifest as manifests
 from reward_server.tasks.base import Source, TwinSize
 from reward_server.tasks.folders import read_card
@@ -150,7 +150,7 @@ def _task_code(job: _Job, name: str) -> Iterator[None]:
     """Turn whatever a task's own file raises into an error that names the file."""
     try:
         yield
-    except (RewardServerError, OSError):
+    except (ServiceError, OSError):
         raise
     except Exception as error:
         text = " ".join(f"{type(error).__name__}: {error}".split())[:300]

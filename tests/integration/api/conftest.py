@@ -22,10 +22,10 @@ def own_dir(data_dir: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def desks(
+def job_clients(
     data_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, JobClient]]:
-    log = tmp_path_factory.mktemp("desk") / "log"
+    log = tmp_path_factory.mktemp("team") / "log"
     with own_folder(data_dir) as folder:
         process, url = start_server(folder, log, SETTINGS)
         try:
@@ -39,13 +39,13 @@ def desks(
 
 
 @pytest.fixture
-def desk(desks: dict[str, JobClient]) -> JobClient:
-    return desks["team"]
+def team(job_clients: dict[str, JobClient]) -> JobClient:
+    return job_clients["team"]
 
 
 @pytest.fixture
-def guest(desks: dict[str, JobClient]) -> JobClient:
-    return desks["guest"]
+def guest(job_clients: dict[str, JobClient]) -> JobClient:
+    return job_clients["guest"]
 
 
 @pytest.fixture

@@ -45,8 +45,8 @@ def fenced(code: str) -> str:
     return f"A plan.\n```python\n{code}```\n"
 
 
-def score(desk: JobClient, completion: str) -> dict[str, Any]:
-    answer: dict[str, Any] = desk.http.post(
+def score(team: JobClient, completion: str) -> dict[str, Any]:
+    answer: dict[str, Any] = team.http.post(
         "/score", json={"task_id": TASK, "completion": completion}
     ).json()
     return answer
@@ -55,85 +55,85 @@ def score(desk: JobClient, completion: str) -> dict[str, Any]:
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("completion", [COPY, CRASH, "no code", "```python\n(\n```"])
 def test_a_reward_is_the_same_through_every_door(
-    desk: JobClient, door: str, completion: str
+    team: JobClient, door: str, completion: str
 ) -> None:
-    assert DOORS[door](desk.http, completion, TASK) == score(desk, completion)["reward"]
+    assert DOORS[door](team.http, completion, TASK) == score(team, completion)["reward"]
 
 
 @pytest.mark.parametrize("door", POSTED)
-def test_a_field_that_is_missing_is_named(desk: JobClient, door: str) -> None:
+def test_a_field_that_is_missing_is_named(team: JobClient, door: str) -> None:
     path, make = POSTED[door]
     body = make(COPY, TASK)
     for name in body.keys() - NOT_NEEDED:
         without = {key: value for key, value in body.items() if key != name}
-        response = desk.http.post(path, json=without)
+        response = team.http.post(path, json=without)
         assert response.status_code == 422, (name, response.text)
         assert name in response.json()["detail"]
 
 
 @pytest.mark.parametrize("door", POSTED)
-def test_fields_that_a_trainer_adds_are_no_reason_to_refuse_it(desk: JobClient, door: str) -> None:
+def test_fields_that_a_trainer_adds_are_no_reason_to_refuse_it(team: JobClient, door: str) -> None:
     path, make = POSTED[door]
-    assert desk.http.post(path, json={**make(COPY, TASK), "new_in_2027": 1}).status_code == 200
+    assert team.http.post(path, json={**make(COPY, TASK), "new_in_2027": 1}).status_code == 200
 
 
 @pytest.mark.parametrize("door", ["openrlhf", "slime", "nemo-gym"])
-def test_a_task_that_nobody_knows_is_told(desk: JobClient, door: str) -> None:
+def test_a_task_that_nobody_knows_is_told(team: JobClient, door: str) -> None:
     path, make = POSTED[door]
-    response = desk.http.post(path, json=make(COPY, "no-such-task"))
+    response = team.http.post(path, json=make(COPY, "no-such-task"))
     assert response.status_code == 404
     assert response.json()["kind"] == "unknown_task"
 
 
 @pytest.mark.parametrize("door", POSTED)
 def test_a_blind_repetition_joins_the_job_that_runs(
-    desk: JobClient, door: str, run_id: str
+    team: JobClient, door: str, run_id: str
 ) -> None:
     path, make = POSTED[door]
     mark = f"2.{list(POSTED).index(door)}71"
     body = make(fenced(nap(mark)), TASK)
     path = f"{path}?run_id={run_id}"
     if door != "roll":
-        impatient = desk.http.build_request("POST", path, json=body, timeout=1.0)
+        impatient = team.http.build_request("POST", path, json=body, timeout=1.0)
         with pytest.raises(httpx.ReadTimeout):
-            desk.http.send(impatient)
+            team.http.send(impatient)
     with ThreadPoolExecutor(3) as pool:
-        answers = list(pool.map(lambda _: desk.http.post(path, json=body), range(3)))
+        answers = list(pool.map(lambda _: team.http.post(path, json=body), range(3)))
     assert [answer.status_code for answer in answers] == [200] * 3
     assert len({answer.text for answer in answers}) == 1
-    wait_until(lambda: desk.solutions(run_id))
-    assert desk.http.post(path, json=body).text == answers[0].text
-    assert len(desk.solutions(run_id)) == 1
-    assert not desk.runs(mark)
+    wait_until(lambda: team.solutions(run_id))
+    assert team.http.post(path, json=body).text == answers[0].text
+    assert len(team.solutions(run_id)) == 1
+    assert not team.runs(mark)
 
 
-def test_another_text_or_run_is_another_job(desk: JobClient, run_id: str) -> None:
+def test_another_text_or_run_is_another_job(team: JobClient, run_id: str) -> None:
     for text in (COPY, f"{COPY} "):
-        desk.http.post(f"/adapters/slime?run_id={run_id}", json=adapter_requests.slime(text, TASK))
-    desk.http.post(f"/adapters/slime?run_id={run_id}-2", json=adapter_requests.slime(COPY, TASK))
-    assert len(desk.solutions(run_id)) == 2
-    assert len(desk.solutions(f"{run_id}-2")) == 1
+        team.http.post(f"/adapters/slime?run_id={run_id}", json=adapter_requests.slime(text, TASK))
+    team.http.post(f"/adapters/slime?run_id={run_id}-2", json=adapter_requests.slime(COPY, TASK))
+    assert len(team.solutions(run_id)) == 2
+    assert len(team.solutions(f"{run_id}-2")) == 1
 
 
 @pytest.mark.parametrize("as_text", [True, False])
 @pytest.mark.parametrize("door", ["openrlhf", "slime", "roll"])
 def test_a_label_says_what_a_program_improves_on(
-    desk: JobClient, door: str, run_id: str, *, as_text: bool
+    team: JobClient, door: str, run_id: str, *, as_text: bool
 ) -> None:
-    parent = score(desk, COPY)["solution_id"]
+    parent = score(team, COPY)["solution_id"]
     label: Any = {"task_id": TASK, "parent_id": parent, "wall_seconds": 20.0}
     path, make = POSTED[door]
     body = make(COPY, json.dumps(label) if as_text else label)
-    assert desk.http.post(f"{path}?run_id={run_id}", json=body).status_code == 200
-    wait_until(lambda: desk.solutions(run_id))
-    found = desk.solutions(run_id)[0]
+    assert team.http.post(f"{path}?run_id={run_id}", json=body).status_code == 200
+    wait_until(lambda: team.solutions(run_id))
+    found = team.solutions(run_id)[0]
     assert found["parent_id"] == parent
     assert found["prompt_kind"] == "improve"
 
 
 @pytest.mark.parametrize("label", ['{"task_id": 1}', '{"task": "x"}', "{", "", {}, {"task_id": ""}])
-def test_a_label_that_names_no_task_is_refused(desk: JobClient, label: object) -> None:
-    response = desk.http.post("/adapters/slime", json=adapter_requests.slime(COPY, label))
+def test_a_label_that_names_no_task_is_refused(team: JobClient, label: object) -> None:
+    response = team.http.post("/adapters/slime", json=adapter_requests.slime(COPY, label))
     assert response.status_code == 422, response.text
     assert "label" in response.json()["detail"]
 
@@ -141,42 +141,42 @@ def test_a_label_that_names_no_task_is_refused(desk: JobClient, label: object) -
 # OpenRLHF
 
 
-def test_openrlhf_gets_rewards_scores_and_logs_of_one_length(desk: JobClient) -> None:
+def test_openrlhf_gets_rewards_scores_and_logs_of_one_length(team: JobClient) -> None:
     one, two = adapter_requests.openrlhf(COPY, TASK), adapter_requests.openrlhf(CRASH, TASK)
     body = {name: one[name] + two[name] for name in one}
-    answer = desk.http.post("/adapters/openrlhf/get_reward", json=body).json()
+    answer = team.http.post("/adapters/openrlhf/get_reward", json=body).json()
     assert set(answer) == {"rewards", "scores", "extra_logs"}
     assert answer["rewards"] == answer["scores"]
-    assert answer["rewards"] == [score(desk, text)["reward"] for text in (COPY, CRASH)]
+    assert answer["rewards"] == [score(team, text)["reward"] for text in (COPY, CRASH)]
     assert set(answer["extra_logs"]) == MEASURED
     assert answer["extra_logs"]["valid"] == [1.0, 0.0]
     assert all(seconds > 0 for seconds in answer["extra_logs"]["duration_seconds"])
 
 
 @pytest.mark.parametrize("short", ["query", "prompts", "labels"])
-def test_openrlhf_lists_must_be_of_one_length(desk: JobClient, short: str) -> None:
+def test_openrlhf_lists_must_be_of_one_length(team: JobClient, short: str) -> None:
     body = adapter_requests.openrlhf(COPY, TASK)
-    response = desk.http.post("/adapters/openrlhf/get_reward", json={**body, short: []})
+    response = team.http.post("/adapters/openrlhf/get_reward", json={**body, short: []})
     assert response.status_code == 422
 
 
 @pytest.mark.parametrize("end", ["<|im_end|>", "</s>", "<|eot_id|>\n", "<eos><pad><pad>", ""])
 @pytest.mark.parametrize("begin", [PROMPT, PROMPT[20:], f" {PROMPT}", PROMPT.rstrip()])
 def test_the_answer_is_told_apart_from_prompt_and_special_tokens(
-    desk: JobClient, begin: str, end: str
+    team: JobClient, begin: str, end: str
 ) -> None:
     body = {"query": [f"{begin}{COPY}{end}"], "prompts": [PROMPT], "labels": [TASK]}
-    answer = desk.http.post("/adapters/openrlhf/get_reward", json=body).json()
+    answer = team.http.post("/adapters/openrlhf/get_reward", json=body).json()
     assert answer["extra_logs"]["valid"] == [1.0], answer
 
 
-def test_a_program_in_the_prompt_is_nobodys_answer(desk: JobClient) -> None:
+def test_a_program_in_the_prompt_is_nobodys_answer(team: JobClient) -> None:
     prompt = f"Improve on this.\n{COPY}\n"
     body = {"query": [f"{prompt}I will not."], "prompts": [prompt], "labels": [TASK]}
-    answer = desk.http.post("/adapters/openrlhf/get_reward", json=body).json()
+    answer = team.http.post("/adapters/openrlhf/get_reward", json=body).json()
     assert answer["rewards"] == [-10.0]
     other = {"query": [COPY], "prompts": ["something else"], "labels": [TASK]}
-    response = desk.http.post("/adapters/openrlhf/get_reward", json=other)
+    response = team.http.post("/adapters/openrlhf/get_reward", json=other)
     assert response.status_code == 422
     assert "prompt" in response.json()["detail"]
 
@@ -184,11 +184,11 @@ def test_a_program_in_the_prompt_is_nobodys_answer(desk: JobClient) -> None:
 # slime
 
 
-def test_slime_gets_a_number_or_an_object_with_its_reward_key(desk: JobClient) -> None:
+def test_slime_gets_a_number_or_an_object_with_its_reward_key(team: JobClient) -> None:
     body = adapter_requests.slime(COPY, TASK)
-    number = desk.http.post("/adapters/slime", json=body).json()
+    number = team.http.post("/adapters/slime", json=body).json()
     assert isinstance(number, float)
-    answer = desk.http.post("/adapters/slime?reward_key=reward", json=body).json()
+    answer = team.http.post("/adapters/slime?reward_key=reward", json=body).json()
     assert set(answer) == {"reward", *MEASURED}
     assert answer["reward"] == number
     assert answer["duration_seconds"] > 0
@@ -197,16 +197,16 @@ def test_slime_gets_a_number_or_an_object_with_its_reward_key(desk: JobClient) -
 # ROLL
 
 
-def test_roll_submits_asks_and_gets_its_reward(desk: JobClient, run_id: str) -> None:
+def test_roll_submits_asks_and_gets_its_reward(team: JobClient, run_id: str) -> None:
     body = adapter_requests.roll(fenced(nap("1.571")), TASK)
-    submitted = desk.http.post(f"/adapters/roll/submit?run_id={run_id}", json=body).json()
+    submitted = team.http.post(f"/adapters/roll/submit?run_id={run_id}", json=body).json()
     assert set(submitted) == {"errcode", "errmsg", "reward_request_id"}
     assert submitted["errcode"] == 0
     request_id = submitted["reward_request_id"]
-    early = adapter_requests.ask_roll(desk.http, request_id)
+    early = adapter_requests.ask_roll(team.http, request_id)
     assert (early["errcode"], early["reward_score"]) == (1, None)
-    wait_until(lambda: adapter_requests.ask_roll(desk.http, request_id)["errcode"] == 0)
-    late = adapter_requests.ask_roll(desk.http, request_id)
+    wait_until(lambda: adapter_requests.ask_roll(team.http, request_id)["errcode"] == 0)
+    late = adapter_requests.ask_roll(team.http, request_id)
     assert set(late) == {
         *("errcode", "errmsg", "reward_score", "dimention_reward_score"),
         *("start_time", "end_time", "extra"),
@@ -217,21 +217,21 @@ def test_roll_submits_asks_and_gets_its_reward(desk: JobClient, run_id: str) -> 
     assert part["debug_info"]["program"]["time_cost"] >= 1.5
     assert late["start_time"] < late["end_time"]
     assert set(late["extra"]) == MEASURED
-    by_query = desk.http.get("/adapters/roll/result", params={"reward_request_id": request_id})
+    by_query = team.http.get("/adapters/roll/result", params={"reward_request_id": request_id})
     assert by_query.json() == late
-    [found] = desk.solutions(run_id)
+    [found] = team.solutions(run_id)
     assert (found["step"], found["sample_id"]) == (3, "row-7/r-0")
 
 
-def test_roll_names_the_run_by_project_and_experiment(desk: JobClient, run_id: str) -> None:
+def test_roll_names_the_run_by_project_and_experiment(team: JobClient, run_id: str) -> None:
     body = {**adapter_requests.roll(CRASH, TASK), "project_id": run_id, "experiment_id": 5}
-    desk.http.post("/adapters/roll/submit", json=body)
-    wait_until(lambda: desk.solutions(f"{run_id}/5"))
+    team.http.post("/adapters/roll/submit", json=body)
+    wait_until(lambda: team.solutions(f"{run_id}/5"))
 
 
-def test_two_rollouts_of_roll_with_one_text_are_two_jobs(desk: JobClient) -> None:
+def test_two_rollouts_of_roll_with_one_text_are_two_jobs(team: JobClient) -> None:
     ids = {
-        desk.http.post(
+        team.http.post(
             "/adapters/roll/submit", json=adapter_requests.roll(CRASH, TASK, name)
         ).json()["reward_request_id"]
         for name in ("r-1", "r-2", "r-1")
@@ -239,84 +239,84 @@ def test_two_rollouts_of_roll_with_one_text_are_two_jobs(desk: JobClient) -> Non
     assert len(ids) == 2
 
 
-def test_what_goes_wrong_is_told_to_roll_in_its_own_words(desk: JobClient) -> None:
-    submitted = desk.http.post(
+def test_what_goes_wrong_is_told_to_roll_in_its_own_words(team: JobClient) -> None:
+    submitted = team.http.post(
         "/adapters/roll/submit", json=adapter_requests.roll(COPY, "no-such-task")
     )
     assert submitted.status_code == 200
     assert submitted.json()["errcode"] == 404
     assert submitted.json()["reward_request_id"] is None
     assert submitted.json()["errmsg"] == "there is no such task"
-    unknown = adapter_requests.ask_roll(desk.http, "00000000-0000-0000-0000-000000000000")
+    unknown = adapter_requests.ask_roll(team.http, "00000000-0000-0000-0000-000000000000")
     assert (unknown["errcode"], unknown["reward_score"]) == (404, None)
 
 
-def test_a_job_without_a_reward_is_no_number_for_roll_and_is_run_anew(desk: JobClient) -> None:
+def test_a_job_without_a_reward_is_no_number_for_roll_and_is_run_anew(team: JobClient) -> None:
     body = adapter_requests.roll(fenced(nap("63.571")), TASK)
-    request_id = desk.http.post("/adapters/roll/submit", json=body).json()["reward_request_id"]
-    desk.wait_for_program("63.571")
-    desk.cancel(request_id)
-    ended = adapter_requests.ask_roll(desk.http, request_id)
+    request_id = team.http.post("/adapters/roll/submit", json=body).json()["reward_request_id"]
+    team.wait_for_program("63.571")
+    team.cancel(request_id)
+    ended = adapter_requests.ask_roll(team.http, request_id)
     assert (ended["errcode"], ended["reward_score"]) == (503, None)
-    again = desk.http.post("/adapters/roll/submit", json=body).json()
+    again = team.http.post("/adapters/roll/submit", json=body).json()
     assert again["errcode"] == 0
-    desk.wait_for_program("63.571")
-    desk.cancel(again["reward_request_id"])
+    team.wait_for_program("63.571")
+    team.cancel(again["reward_request_id"])
 
 
 @pytest.mark.parametrize("door", ["openrlhf", "slime", "nemo-gym"])
-def test_a_job_without_a_reward_is_a_503(desk: JobClient, door: str, run_id: str) -> None:
+def test_a_job_without_a_reward_is_a_503(team: JobClient, door: str, run_id: str) -> None:
     path, make = POSTED[door]
     mark = f"64.{list(POSTED).index(door)}71"
     completion = fenced(nap(mark))
     with ThreadPoolExecutor(1) as pool:
         address = f"{path}?run_id={run_id}"
-        asked = pool.submit(desk.http.post, address, json=make(completion, TASK))
-        desk.wait_for_program(mark)
-        desk.cancel(_joined(desk, door, completion, run_id))
+        asked = pool.submit(team.http.post, address, json=make(completion, TASK))
+        team.wait_for_program(mark)
+        team.cancel(_joined(team, door, completion, run_id))
         response = asked.result(60)
     assert response.status_code == 503
     assert response.json()["kind"] == "cancelled"
 
 
-def _joined(desk: JobClient, door: str, completion: str, run_id: str) -> str:
+def _joined(team: JobClient, door: str, completion: str, run_id: str) -> str:
     """Return the job of a sample, by the key that its door makes."""
     name = "4/1" if door == "nemo-gym" else None
     sample = AdapterSample(door, Label(task_id=TASK), completion, run_id, name=name)
     body = sample.request().model_dump(exclude_none=True)
-    job_id: str = desk.http.post("/v1/jobs", json=body).json()["job_id"]
+    job_id: str = team.http.post("/v1/jobs", json=body).json()["job_id"]
     return job_id
 
 
 # NeMo-Gym
 
 
-def test_nemo_gym_gets_its_row_back_with_a_reward(desk: JobClient, run_id: str) -> None:
+def test_nemo_gym_gets_its_row_back_with_a_reward(team: JobClient, run_id: str) -> None:
     body = adapter_requests.nemo_gym(
         COPY, TASK, run_id=run_id, verifier_metadata={"level": [1, None]}
     )
-    answer = desk.http.post("/adapters/nemo-gym/verify", json=body).json()
+    answer = team.http.post("/adapters/nemo-gym/verify", json=body).json()
     added = {name: answer.pop(name) for name in ("reward", *MEASURED)}
     assert answer == body
-    assert added["reward"] == score(desk, COPY)["reward"]
+    assert added["reward"] == score(team, COPY)["reward"]
     assert all(math.isfinite(value) for value in added.values())
-    [found] = desk.solutions(run_id)
+    [found] = team.solutions(run_id)
     assert found["sample_id"] == "4/1"
 
 
-def test_nemo_gym_reads_the_last_message_of_the_model(desk: JobClient) -> None:
+def test_nemo_gym_reads_the_last_message_of_the_model(team: JobClient) -> None:
     body = adapter_requests.nemo_gym(COPY, TASK)
     first = {"type": "message", "role": "assistant", "content": [{"type": "output_text"}]}
     call = {"type": "function_call", "name": "x", "arguments": "{}", "call_id": "c"}
     body["response"]["output"] = [first, call, *body["response"]["output"]]
     verify = "/adapters/nemo-gym/verify"
-    assert desk.http.post(verify, json=body).json()["valid"] == 1.0
+    assert team.http.post(verify, json=body).json()["valid"] == 1.0
     body["response"]["output"] = [call]
-    assert desk.http.post(verify, json=body).json()["reward"] == -10.0
+    assert team.http.post(verify, json=body).json()["reward"] == -10.0
 
 
-def test_nemo_gym_seeds_sessions_and_sums_up(desk: JobClient) -> None:
-    seeded = desk.http.post(
+def test_nemo_gym_seeds_sessions_and_sums_up(team: JobClient) -> None:
+    seeded = team.http.post(
         "/adapters/nemo-gym/seed_session", json=adapter_requests.nemo_gym(COPY, TASK)
     )
     assert (seeded.status_code, seeded.json()) == (200, {})
@@ -324,7 +324,7 @@ def test_nemo_gym_seeds_sessions_and_sums_up(desk: JobClient) -> None:
         {"_ng_task_index": task, "_ng_rollout_index": 0, "reward": reward, "note": "x", "ok": True}
         for task, reward in [(0, 1.0), (0, 3.0), (1, 8.0)]
     ]
-    summed = desk.http.post(
+    summed = team.http.post(
         "/adapters/nemo-gym/aggregate_metrics", json={"verify_responses": rows}
     ).json()
     assert set(summed) == {"group_level_metrics", "agent_metrics", "key_metrics"}
@@ -335,15 +335,15 @@ def test_nemo_gym_seeds_sessions_and_sums_up(desk: JobClient) -> None:
     first, second = summed["group_level_metrics"]
     assert (first["_ng_task_index"], first["mean/reward"]) == (0, 2.0)
     assert (second["_ng_task_index"], second["std/reward"]) == (1, 0.0)
-    empty = desk.http.post("/adapters/nemo-gym/aggregate_metrics", json={"verify_responses": []})
+    empty = team.http.post("/adapters/nemo-gym/aggregate_metrics", json={"verify_responses": []})
     assert empty.json() == {"group_level_metrics": [], "agent_metrics": {}, "key_metrics": {}}
 
 
 # Keys
 
 
-def test_a_key_may_stand_in_the_address_or_in_rolls_own_header(desk: JobClient) -> None:
-    url = desk.http.base_url
+def test_a_key_may_stand_in_the_address_or_in_rolls_own_header(team: JobClient) -> None:
+    url = team.http.base_url
     body = adapter_requests.slime("no code", TASK)
 
     def ask(key: str, **headers: str) -> int:

@@ -1,4 +1,4 @@
-"""A server with a language model at its side, that may be there or not."""
+"""A server with a language model that may be up, down or wrong."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def wait_until_ready(scripted: ScriptedEndpoint, server: httpx.Client) -> None:
         time.sleep(0.2)
 
 
-def test_a_reward_comes_without_the_model_and_the_model_is_used_when_it_is_back(
+def test_rewards_do_not_need_the_model_which_is_used_when_back(
     scripted: ScriptedEndpoint, server: httpx.Client
 ) -> None:
     assert lm_state(server)["ready"] is False
@@ -114,7 +114,7 @@ def test_a_reward_comes_without_the_model_and_the_model_is_used_when_it_is_back(
     assert stored["code"] == SOLUTION
 
 
-def test_progress_earns_the_same_by_either(
+def test_progress_earns_the_same_with_and_without_the_model(
     scripted: ScriptedEndpoint, server: httpx.Client
 ) -> None:
     wait_until_ready(scripted, server)
@@ -124,7 +124,7 @@ def test_progress_earns_the_same_by_either(
     assert answer["reward"] == pytest.approx(-9.7)
 
 
-def test_what_the_model_said_outlives_the_question(
+def test_the_models_answers_are_cached_in_the_store(
     scripted: ScriptedEndpoint, server: httpx.Client
 ) -> None:
     wait_until_ready(scripted, server)
@@ -136,7 +136,7 @@ def test_what_the_model_said_outlives_the_question(
     assert len(scripted.asked) == asked
 
 
-def test_words_and_guesses_earn_nothing_with_the_model_either(
+def test_comments_and_guesses_earn_nothing_with_the_model(
     scripted: ScriptedEndpoint, server: httpx.Client
 ) -> None:
     wait_until_ready(scripted, server)

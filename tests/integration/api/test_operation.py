@@ -1,4 +1,4 @@
-"""The server as its operator meets it: keys, addresses, restarts, a full queue, lost parts."""
+"""The server as an operator sees it: keys, addresses, restarts, a full queue, lost processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAP = "import subprocess\nsubprocess.run(['sleep', '{}'])\nprint('through')\n"
 KEY = "a-key-of-enough-length"
 
 
-def test_a_restart_takes_up_what_was_not_finished(own_dir: Path, tmp_path: Path) -> None:
+def test_a_restarted_server_finishes_its_jobs(own_dir: Path, tmp_path: Path) -> None:
     process, url = start_server(own_dir, tmp_path / "log", LEAN)
     body = {
         "task_id": TASK,
@@ -61,16 +61,12 @@ def test_a_restart_takes_up_what_was_not_finished(own_dir: Path, tmp_path: Path)
         stop_server(process)
 
 
-def test_a_server_with_a_key_serves_only_those_who_have_it(own_dir: Path, tmp_path: Path) -> None:
+def test_a_server_with_a_key_refuses_requests_without_it(own_dir: Path, tmp_path: Path) -> None:
     process, url = start_server(own_dir, tmp_path / "log", LEAN | {"REWARD_SERVER_API_KEY": KEY})
     try:
-        for headers in (
-            {},
-            {"Authorization": KEY},
-            {"Authorization": "Bearer wrong"},
-            {"Authorization": f"Bearer {KEY}x"},
-            {"Authorization": "Bearer é".encode("latin-1")},
-        ):
+        bad = ("", KEY, "Bearer wrong", f"Bearer {KEY}x", "Bearer é")
+        for authorization in bad:
+            headers = {b"Authorization": authorization.encode("latin-1")} if authorization else {}
             response = httpx.get(f"{url}/v1/tasks", headers=headers)
             assert response.status_code == 401
             assert response.json()["detail"] == "unauthorized"
@@ -85,7 +81,7 @@ def test_a_server_with_a_key_serves_only_those_who_have_it(own_dir: Path, tmp_pa
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])  # noqa: S104
-def test_an_address_others_can_reach_needs_a_key(own_dir: Path, host: str) -> None:
+def test_a_public_address_needs_a_key(own_dir: Path, host: str) -> None:
     done = run("serve", "--host", host, "--data-dir", str(own_dir))
     assert done.returncode == 1
     assert "API_KEY" in done.stderr
@@ -97,7 +93,7 @@ def test_an_unknown_setting_is_refused(own_dir: Path) -> None:
     assert "REWARD_SERVER_SLOT" in done.stderr
 
 
-def test_check_shows_settings_without_secrets_and_names_what_is_missing(tmp_path: Path) -> None:
+def test_check_hides_secrets_and_names_what_is_missing(tmp_path: Path) -> None:
     done = run(
         "check", "--data-dir", str(tmp_path), "--port", "1",
         REWARD_SERVER_API_KEY=KEY,
@@ -111,7 +107,7 @@ def test_check_shows_settings_without_secrets_and_names_what_is_missing(tmp_path
     assert "tasks prepare" in done.stdout
 
 
-def test_more_memory_than_the_budget_is_refused_with_the_remedy(own_dir: Path) -> None:
+def test_a_task_above_the_memory_budget_is_an_error_with_a_remedy(own_dir: Path) -> None:
     done = run(
         "check", "--data-dir", str(own_dir), "--port", "0",
         REWARD_SERVER_MEMORY_BUDGET_BYTES=str(256 << 20),
@@ -119,18 +115,18 @@ def test_more_memory_than_the_budget_is_refused_with_the_remedy(own_dir: Path) -
     )  # fmt: skip
     assert done.returncode == 1
     assert "MEMORY_BUDGET_BYTES" in done.stdout
-    assert "durations will not be true" in done.stdout
+    assert "durations are too long" in done.stdout
 
 
-def test_slots_that_memory_leaves_empty_are_told_with_the_remedy(own_dir: Path) -> None:
+def test_slots_without_memory_are_a_warning_with_a_remedy(own_dir: Path) -> None:
     crowded = {
         "REWARD_SERVER_MEMORY_BUDGET_BYTES": str(16 << 30),
         "REWARD_SERVER_SANDBOX__SLOTS": "16",
     }
     words = ("check", "--data-dir", str(own_dir), "--port", "0")
-    told = " ".join(run(*words, **crowded).stdout.split())
-    assert "of 16 at once" in told
-    assert "REWARD_SERVER_LIMITS__MEMORY_BYTES" in told
+    output = " ".join(run(*words, **crowded).stdout.split())
+    assert "of 16 at once" in output
+    assert "REWARD_SERVER_LIMITS__MEMORY_BYTES" in output
     roomy = {**crowded, "REWARD_SERVER_LIMITS__MEMORY_BYTES": str(1 << 30)}
     assert "of 16 at once" not in " ".join(run(*words, **roomy).stdout.split())
 
@@ -144,7 +140,7 @@ def test_without_a_sandbox_the_server_refuses_to_start(own_dir: Path, tmp_path: 
     assert "no virtual environment for programs" in done.stdout + done.stderr
 
 
-def test_a_full_queue_says_when_to_come_back(own_dir: Path, tmp_path: Path) -> None:
+def test_a_full_queue_says_when_to_retry(own_dir: Path, tmp_path: Path) -> None:
     process, url = start_server(
         own_dir, tmp_path / "log", LEAN | {"REWARD_SERVER_QUEUE_LIMIT": "4"}
     )
@@ -162,13 +158,13 @@ def test_a_full_queue_says_when_to_come_back(own_dir: Path, tmp_path: Path) -> N
         assert refused.json()["kind"] == "overloaded"
         assert refused.json()["retryable"] is True
         assert httpx.get(f"{url}/livez").status_code == 200
-        assert set(come_back_when_told(url, {**body, "wait_seconds": 0})) <= {202, 429}
+        assert set(retry_as_asked(url, {**body, "wait_seconds": 0})) <= {202, 429}
     finally:
         stop_server(process)
 
 
-def come_back_when_told(url: str, body: dict[str, object]) -> list[int]:
-    """Fill the queue and return what was heard until, told when to come, one was let in."""
+def retry_as_asked(url: str, body: dict[str, object]) -> list[int]:
+    """Fill the queue, retry when the server says so, and return all statuses until one is 202."""
     statuses: list[int] = []
     for _ in range(20):
         response = httpx.post(f"{url}/score", json=body, timeout=60)
@@ -178,15 +174,15 @@ def come_back_when_told(url: str, body: dict[str, object]) -> list[int]:
         if response.status_code == 202:
             return statuses
         time.sleep(int(response.headers["retry-after"]))
-    pytest.fail(f"never let in: {statuses}")
+    pytest.fail(f"never accepted: {statuses}")
 
 
-def kill_keepers(server: int) -> None:
-    keepers = [pid for pid in children(server) if b"slot_supervisor.py" in read_line(pid)]
-    for pid in keepers:
+def kill_slot_supervisors(server: int) -> None:
+    supervisors = [pid for pid in children(server) if b"slot_supervisor.py" in read_line(pid)]
+    for pid in supervisors:
         os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + 60
-    while any(is_alive(pid) for pid in keepers):
+    while any(is_alive(pid) for pid in supervisors):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -198,7 +194,7 @@ def wait_for_a_program(server: int) -> None:
         time.sleep(0.05)
 
 
-def test_a_lost_keeper_is_our_fault_and_never_a_reward(own_dir: Path, tmp_path: Path) -> None:
+def test_a_lost_slot_supervisor_never_gives_a_reward(own_dir: Path, tmp_path: Path) -> None:
     process, url = start_server(
         own_dir, tmp_path / "log", LEAN | {"REWARD_SERVER_MAX_ATTEMPTS": "2"}
     )
@@ -208,7 +204,7 @@ def test_a_lost_keeper_is_our_fault_and_never_a_reward(own_dir: Path, tmp_path: 
             sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
             for _ in range(2):
                 wait_for_a_program(process.pid)
-                kill_keepers(process.pid)
+                kill_slot_supervisors(process.pid)
             response = sent.result()
         assert response.status_code == 503
         assert response.json()["kind"] == "sandbox_lost"
@@ -223,14 +219,14 @@ def test_a_lost_keeper_is_our_fault_and_never_a_reward(own_dir: Path, tmp_path: 
         stop_server(process)
 
 
-def test_a_program_whose_keeper_was_lost_is_run_again(own_dir: Path, tmp_path: Path) -> None:
+def test_a_program_that_lost_its_slot_supervisor_runs_again(own_dir: Path, tmp_path: Path) -> None:
     process, url = start_server(own_dir, tmp_path / "log", LEAN)
     body = {"task_id": TASK, "code": NAP.format(3)}
     try:
         with ThreadPoolExecutor(1) as pool:
             sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
             wait_for_a_program(process.pid)
-            kill_keepers(process.pid)
+            kill_slot_supervisors(process.pid)
             response = sent.result()
         assert response.status_code == 200, response.text
         answer = response.json()
@@ -245,7 +241,7 @@ def test_a_program_whose_keeper_was_lost_is_run_again(own_dir: Path, tmp_path: P
         stop_server(process)
 
 
-def test_while_no_box_can_be_built_jobs_wait_and_none_is_lost(
+def test_while_no_sandbox_can_start_jobs_wait_and_none_is_lost(
     own_dir: Path, tmp_path: Path
 ) -> None:
     settings = LEAN | {
@@ -258,19 +254,19 @@ def test_while_no_box_can_be_built_jobs_wait_and_none_is_lost(
     shutil.copytree(shared, own_dir / TASK)
     process, url = start_server(own_dir, log, settings)
     try:
-        with JobClient(url, "", process.pid) as desk:
+        with JobClient(url, "", process.pid) as client:
             public.rename(own_dir / "elsewhere")
-            jobs = [desk.submit(f"print({n})") for n in range(2)]
-            wait_until(lambda: log.read_text().count("is tried again") >= 5)
-            assert {desk.get(job_id, 0).status_code for job_id in jobs} == {202}
+            jobs = [client.submit(f"print({n})") for n in range(2)]
+            wait_until(lambda: log.read_text().count("is retried") >= 5)
+            assert {client.get(job_id, 0).status_code for job_id in jobs} == {202}
             (own_dir / "elsewhere").rename(public)
-            answers = [desk.answer(job_id) for job_id in jobs]
+            answers = [client.answer(job_id) for job_id in jobs]
         assert [answer["stdout_tail"] for answer in answers] == [f"{n}\n" for n in range(2)]
     finally:
         stop_server(process)
 
 
-def test_a_server_that_is_stopped_leaves_no_process(own_dir: Path, tmp_path: Path) -> None:
+def test_a_stopped_server_leaves_no_process(own_dir: Path, tmp_path: Path) -> None:
     process, url = start_server(own_dir, tmp_path / "log", LEAN)
     body = {"task_id": TASK, "code": "import time\ntime.sleep(60)\n", "wait_seconds": 0}
     httpx.post(f"{url}/score", json=body)

@@ -59,7 +59,7 @@ def refusal(client: httpx.Client, status: int = 422, **fields: object) -> str:
     return detail
 
 
-def test_a_program_that_ends_well_is_a_success(client: httpx.Client) -> None:
+def test_a_program_that_exits_with_zero_is_a_success(client: httpx.Client) -> None:
     code = "import sys, time\ntime.sleep(0.2)\nprint('out')\nprint('err', file=sys.stderr)"
     answer = run(client, code)
     assert answer["status"] == "Success"
@@ -76,7 +76,7 @@ def test_a_program_that_ends_well_is_a_success(client: httpx.Client) -> None:
     }
 
 
-def test_a_crash_is_a_failure_with_its_traceback_and_none_of_our_frames(
+def test_a_traceback_has_only_frames_of_the_program(
     client: httpx.Client,
 ) -> None:
     answer = run(client, "print('first')\n\nraise ValueError('no')")
@@ -91,7 +91,7 @@ def test_a_crash_is_a_failure_with_its_traceback_and_none_of_our_frames(
     assert result["stderr"].count("File ") == 1
 
 
-def test_what_does_not_parse_fails_as_python_would(client: httpx.Client) -> None:
+def test_a_syntax_error_fails_as_in_python(client: httpx.Client) -> None:
     result = run(client, "def f(:\n    pass")["run_result"]
     assert (result["return_code"], result["error_kind"]) == (1, "nonzero_exit")
     assert "SyntaxError" in result["stderr"]
@@ -105,7 +105,7 @@ def test_the_exit_code_is_the_programs_own(client: httpx.Client) -> None:
     assert run(client, "raise SystemExit(0)")["status"] == "Success"
 
 
-def test_what_takes_too_long_is_ended_with_all_its_children_and_keeps_its_output(
+def test_a_timeout_kills_all_children_and_keeps_the_output(
     client: httpx.Client, server: RunningServer
 ) -> None:
     code = (
@@ -145,7 +145,7 @@ def test_output_of_many_programs_at_once_is_never_mixed_or_cut(client: httpx.Cli
         assert list(pool.map(shout, letters)) == [f"{c * 300_000}\n" for c in letters]
 
 
-def test_output_that_is_no_utf8_is_replaced(client: httpx.Client) -> None:
+def test_output_that_is_not_utf8_is_replaced(client: httpx.Client) -> None:
     assert says(client, "import os; os.write(1, b'a\\xffb')") == "a\ufffdb"
     assert says(client, "print('\u00e4\u20ac\U0001f600')") == "\u00e4\u20ac\U0001f600\n"
 
@@ -205,7 +205,7 @@ def test_input_comes_line_by_line_in_unicode_and_then_ends(client: httpx.Client)
     assert says(client, packages, stdin="1\n2\n3.5\n") == "6.5\n"
 
 
-def test_files_lie_in_the_work_directory_and_are_fetched_from_there(client: httpx.Client) -> None:
+def test_files_are_sent_to_and_fetched_from_the_work_directory(client: httpx.Client) -> None:
     content = bytes(range(256)) * 1000
     code = (
         "import os, helper\n"
@@ -235,7 +235,7 @@ def test_files_lie_in_the_work_directory_and_are_fetched_from_there(client: http
     assert answer["message"] == "in is not a regular file of an allowed size"
 
 
-def test_files_are_fetched_from_a_program_that_failed_too(client: httpx.Client) -> None:
+def test_files_of_a_failed_program_are_fetched(client: httpx.Client) -> None:
     late = "open('a', 'w').write('b')\nwhile True: pass"
     answer = run(client, late, run_timeout=1, fetch_files=["a"])
     assert (answer["status"], answer["files"]) == ("Failed", {"a": encode(b"b")})
@@ -254,7 +254,7 @@ def test_no_link_leads_out_of_the_work_directory(client: httpx.Client) -> None:
     assert all(name in answer["message"] for name in fetch)
 
 
-def test_more_than_may_be_fetched_is_left_behind_and_named(client: httpx.Client) -> None:
+def test_files_above_the_fetch_limit_are_named_and_not_returned(client: httpx.Client) -> None:
     code = "for name in 'abc': open(name, 'wb').truncate(15 << 20)"
     answer = run(client, code, fetch_files=["a", "b", "c"])
     assert answer["files"].keys() == {"a", "b"}
@@ -264,13 +264,13 @@ def test_more_than_may_be_fetched_is_left_behind_and_named(client: httpx.Client)
 @pytest.mark.parametrize(
     "name", ["/etc/x", "../x", "a/../../x", "a/..", "", ".", "a/", "n\0l", "x" * 300]
 )
-def test_paths_that_lead_elsewhere_are_refused(client: httpx.Client, name: str) -> None:
+def test_paths_outside_the_work_directory_are_refused(client: httpx.Client, name: str) -> None:
     assert refusal(client, files={name: ""})
     assert refusal(client, fetch_files=[name])
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "reason"),
     [
         ({"language": "cpp"}, "language: Value error, only python is run here"),
         ({"language": "pytest"}, "only python"),
@@ -292,13 +292,13 @@ def test_paths_that_lead_elsewhere_are_refused(client: httpx.Client, name: str) 
         ({"fetch_files": [str(n) for n in range(65)]}, "fetch_files: "),
     ],
 )
-def test_what_cannot_be_run_is_refused(
-    client: httpx.Client, fields: dict[str, Any], told: str
+def test_an_invalid_program_is_refused(
+    client: httpx.Client, fields: dict[str, Any], reason: str
 ) -> None:
-    assert told in refusal(client, **fields)
+    assert reason in refusal(client, **fields)
 
 
-def test_code_and_language_are_needed_and_nothing_else(client: httpx.Client) -> None:
+def test_only_code_and_language_are_required(client: httpx.Client) -> None:
     for body in ({"code": "pass"}, {"language": "python"}):
         assert client.post("/run_code", json=body).status_code == 422
     assert says(client, "print(1)", request_id="x", extra={"nobody": "asked"}) == "1\n"
@@ -308,13 +308,13 @@ def test_code_and_language_are_needed_and_nothing_else(client: httpx.Client) -> 
     "fields", [{"code": "\ud800"}, {"stdin": "\ud800"}, {"files": {"\ud800": ""}},
                {"fetch_files": ["\ud800"]}, {"files": {"a": "\ud800"}}],
 )  # fmt: skip
-def test_what_is_no_unicode_is_refused(client: httpx.Client, fields: dict[str, Any]) -> None:
+def test_text_that_is_not_unicode_is_refused(client: httpx.Client, fields: dict[str, Any]) -> None:
     body = json.dumps({"code": "pass", "language": "python", **fields})
     headers = {"content-type": "application/json"}
     assert client.post("/run_code", content=body, headers=headers).status_code == 422
 
 
-def test_a_body_without_measure_is_refused(client: httpx.Client) -> None:
+def test_a_body_above_the_limit_is_refused(client: httpx.Client) -> None:
     response = ask(client, "pass", stdin="x" * (33 << 20))
     assert (response.status_code, response.json()["kind"]) == (413, "too_large")
     response = ask(client, "pass", files={"a": encode(bytes(20 << 20)), "b": encode(bytes(1))})
@@ -322,7 +322,7 @@ def test_a_body_without_measure_is_refused(client: httpx.Client) -> None:
     assert says(client, "print(len(input()))", stdin="x" * 32_000_000) == "32000000\n"
 
 
-def test_a_program_sees_no_network_no_task_and_no_program_before_it(client: httpx.Client) -> None:
+def test_a_program_sees_no_network_no_task_and_no_other_program(client: httpx.Client) -> None:
     traces = (
         "import os\n"
         "for folder in ('/box', '/tmp', '/dev/shm'):\n"
@@ -344,13 +344,13 @@ def test_a_program_sees_no_network_no_task_and_no_program_before_it(client: http
     assert says(client, network) == "[]\nConnectionRefusedError\n"
 
 
-def test_nothing_of_it_is_stored(client: httpx.Client) -> None:
+def test_an_ad_hoc_program_is_not_stored(client: httpx.Client) -> None:
     before = client.get("/v1/solutions", params={"limit": 1}).json()
     assert says(client, "print('not to be kept')") == "not to be kept\n"
     assert client.get("/v1/solutions", params={"limit": 1}).json() == before
 
 
-def test_ends_are_counted(client: httpx.Client) -> None:
+def test_metrics_count_ad_hoc_programs(client: httpx.Client) -> None:
     def counted(status: str) -> float:
         line = f'reward_run_code_ended_total{{status="{status}"}} '
         lines = client.get("/metrics").text.splitlines()
@@ -362,7 +362,7 @@ def test_ends_are_counted(client: httpx.Client) -> None:
     assert (counted("success"), counted("nonzero_exit")) == (before[0] + 1, before[1] + 1)
 
 
-def test_every_answer_is_in_the_document(client: httpx.Client) -> None:
+def test_openapi_describes_every_answer(client: httpx.Client) -> None:
     document = client.get("/openapi.json").json()
     described = document["paths"]["/run_code"]["post"]
     assert {"200", "401", "413", "415", "422", "429", "503", "504"} <= described["responses"].keys()

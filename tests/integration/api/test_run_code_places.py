@@ -1,4 +1,4 @@
-"""Bare programs and stored jobs share the places of one process, and nobody is left waiting."""
+"""Ad hoc programs and jobs share the slots of one process, and neither starves the other."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ PATIENT = 200.0
 TIMED = "import time\na = time.time()\ntime.sleep(0.3)\nprint(a, time.time())"
 
 
-class Runs(JobClient):
-    """A server of one's own, as somebody sees it who sends bare programs."""
+class RunCodeClient(JobClient):
+    """A server, as a client that sends ad hoc programs sees it."""
 
     def __init__(self, url: str, process: subprocess.Popen[bytes]) -> None:
         super().__init__(url, "", process.pid)
@@ -57,10 +57,12 @@ class Runs(JobClient):
 
 
 @contextmanager
-def serving(folder: Path, log: Path, settings: dict[str, str], *options: str) -> Iterator[Runs]:
+def serving(
+    folder: Path, log: Path, settings: dict[str, str], *options: str
+) -> Iterator[RunCodeClient]:
     process, url = start_server(folder, log, {**LEAN, **settings}, SANDBOX, *options)
     try:
-        with Runs(url, process) as runs:
+        with RunCodeClient(url, process) as runs:
             yield runs
             runs.pool.shutdown(wait=False, cancel_futures=True)
     finally:
@@ -78,7 +80,7 @@ def most_at_once(spans: list[tuple[float, float]]) -> int:
 
 @pytest.mark.parametrize("slots", [1, 2])
 @pytest.mark.parametrize("ahead", [0, 2])
-def test_jobs_and_bare_programs_get_through_together_on_as_many_places_as_there_are(
+def test_jobs_and_programs_together_never_exceed_the_slots(
     own_dir: Path, tmp_path: Path, slots: int, ahead: int
 ) -> None:
     settings = {SLOTS: str(slots), "REWARD_SERVER_JOBS__AHEAD": str(ahead)}
@@ -95,7 +97,7 @@ def test_jobs_and_bare_programs_get_through_together_on_as_many_places_as_there_
         runs.wait_for("reward_slots_busy", 0)
 
 
-def test_a_flood_of_bare_programs_leaves_jobs_half_of_the_places(
+def test_a_flood_of_programs_leaves_half_of_the_slots_to_jobs(
     own_dir: Path, tmp_path: Path
 ) -> None:
     with serving(own_dir, tmp_path / "log", {SLOTS: "2"}) as runs:
@@ -107,9 +109,7 @@ def test_a_flood_of_bare_programs_leaves_jobs_half_of_the_places(
         assert max(begun) < max(ended), "jobs did not wait for the flood to end"
 
 
-def test_who_finds_no_place_in_time_is_told_to_come_again_and_nothing_has_run(
-    own_dir: Path, tmp_path: Path
-) -> None:
+def test_a_program_without_a_slot_in_time_does_not_run(own_dir: Path, tmp_path: Path) -> None:
     with serving(own_dir, tmp_path / "log", {SLOTS: "1"}) as runs:
         job_id = runs.submit(nap("301.5"))
         runs.wait_for_program("301.5")
@@ -124,9 +124,7 @@ def test_who_finds_no_place_in_time_is_told_to_come_again_and_nothing_has_run(
         assert patient.result(timeout=60).json()["run_result"]["stdout"] == "at last\n"
 
 
-def test_time_in_the_queue_does_not_count_as_time_of_the_program(
-    own_dir: Path, tmp_path: Path
-) -> None:
+def test_waiting_does_not_count_against_the_run_time(own_dir: Path, tmp_path: Path) -> None:
     with serving(own_dir, tmp_path / "log", {SLOTS: "1"}) as runs:
         sent = [runs.send("import time\ntime.sleep(3)", run_timeout=12) for _ in range(6)]
         results = [one.result(timeout=240).json()["run_result"] for one in sent]
@@ -134,7 +132,7 @@ def test_time_in_the_queue_does_not_count_as_time_of_the_program(
         assert sum(result["execution_time"] for result in results) > 12
 
 
-def test_more_than_may_wait_are_turned_away(own_dir: Path, tmp_path: Path) -> None:
+def test_programs_above_the_waiting_limit_are_refused(own_dir: Path, tmp_path: Path) -> None:
     settings = {
         SLOTS: "1",
         "REWARD_SERVER_RUN_CODE__WAITING": "1",
@@ -161,7 +159,7 @@ def test_more_than_may_wait_are_turned_away(own_dir: Path, tmp_path: Path) -> No
         assert "limit of 50" in runs.run("pass", run_timeout=51).json()["detail"]
 
 
-def test_who_hangs_up_ends_his_program_and_frees_its_place(own_dir: Path, tmp_path: Path) -> None:
+def test_hanging_up_stops_the_program_and_frees_its_slot(own_dir: Path, tmp_path: Path) -> None:
     with serving(own_dir, tmp_path / "log", {SLOTS: "1"}) as runs:
         gone = runs.pool.submit(runs.send_and_leave, nap("304.5"), 15)
         runs.wait_for_program("304.5")
@@ -174,18 +172,14 @@ def test_who_hangs_up_ends_his_program_and_frees_its_place(own_dir: Path, tmp_pa
         assert not runs.runs("305.5")
 
 
-def test_a_server_that_takes_jobs_in_for_others_runs_no_bare_programs(
-    own_dir: Path, tmp_path: Path
-) -> None:
+def test_a_server_without_a_worker_runs_no_programs(own_dir: Path, tmp_path: Path) -> None:
     with serving(own_dir, tmp_path / "log", {}, "--no-work") as runs:
         refused = runs.run("pass")
         assert (refused.status_code, refused.json()["retryable"]) == (503, True)
         assert "elsewhere" in refused.json()["detail"]
 
 
-def test_a_server_that_is_stopped_ends_what_runs_and_turns_the_others_away(
-    own_dir: Path, tmp_path: Path
-) -> None:
+def test_a_draining_server_finishes_running_programs_only(own_dir: Path, tmp_path: Path) -> None:
     settings = {SLOTS: "1", "REWARD_SERVER_JOBS__DRAIN_SECONDS": "600"}
     with serving(own_dir, tmp_path / "log", settings) as runs:
         running = runs.send("import subprocess\nprint(subprocess.call(['sleep', '6.5']))")
@@ -198,9 +192,7 @@ def test_a_server_that_is_stopped_ends_what_runs_and_turns_the_others_away(
         runs.process.wait(60)
 
 
-def test_a_server_that_is_told_twice_waits_for_no_bare_program(
-    own_dir: Path, tmp_path: Path
-) -> None:
+def test_a_second_signal_stops_without_waiting_for_programs(own_dir: Path, tmp_path: Path) -> None:
     settings = {SLOTS: "1", "REWARD_SERVER_JOBS__DRAIN_SECONDS": "600"}
     with serving(own_dir, tmp_path / "log", settings) as runs:
         runs.send(nap("306.5"), run_timeout=400)
@@ -211,23 +203,23 @@ def test_a_server_that_is_told_twice_waits_for_no_bare_program(
         runs.process.wait(60)
 
 
-def kill_keepers(runs: Runs) -> None:
+def kill_slot_supervisors(runs: RunCodeClient) -> None:
     for pid in descendants(runs.process.pid):
         if b"slot_supervisor.py" in read_line(pid):
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.skipif("docker" in SANDBOXES, reason="containers have no keeper to kill")
-def test_a_lost_box_is_tried_again_and_else_is_no_answer(own_dir: Path, tmp_path: Path) -> None:
+@pytest.mark.skipif("docker" in SANDBOXES, reason="containers have no slot supervisor to kill")
+def test_a_lost_sandbox_is_retried_before_it_is_an_error(own_dir: Path, tmp_path: Path) -> None:
     with serving(own_dir, tmp_path / "log", {SLOTS: "1"}) as runs:
         sent = runs.send("import subprocess\nprint(subprocess.call(['sleep', '7.25']))")
         runs.wait_for_program("7.25")
-        kill_keepers(runs)
+        kill_slot_supervisors(runs)
         assert sent.result(timeout=120).json()["run_result"]["stdout"] == "0\n"
         sent = runs.send(nap("307.5"), run_timeout=400, compile_timeout=0)
         runs.wait_for_program("307.5")
         time.sleep(9)  # the patience of who waits is over
-        kill_keepers(runs)
+        kill_slot_supervisors(runs)
         lost = sent.result(timeout=120)
         assert lost.status_code == 504
         assert (lost.json()["kind"], lost.json()["blame"]) == ("sandbox_lost", "infra")
@@ -235,12 +227,12 @@ def test_a_lost_box_is_tried_again_and_else_is_no_answer(own_dir: Path, tmp_path
         assert runs.run("print(1)").json()["status"] == "Success"
 
 
-def test_only_those_with_a_key_are_served(desk: JobClient) -> None:
+def test_a_program_needs_a_key(client: JobClient) -> None:
     body = {"code": "print(1)", "language": "python"}
-    url = f"{desk.http.base_url}/run_code".replace("//run", "/run")
+    url = f"{client.http.base_url}/run_code".replace("//run", "/run")
     assert httpx.post(url, json=body).status_code == 401
     assert httpx.post(url, json=body, auth=("", "a-wrong-key-altogether")).status_code == 401
-    for answer in (desk.http.post("/run_code", json=body), httpx.post(
+    for answer in (client.http.post("/run_code", json=body), httpx.post(
         url, json=body, auth=("", KEYS["team"]), timeout=60
     )):  # fmt: skip
         assert answer.json()["status"] == "Success"

@@ -1,4 +1,4 @@
-"""A server that is told to stop lets go of all who wait, and answers until what runs has ended."""
+"""A draining server ends all waits early, and answers until its running jobs have ended."""
 
 from __future__ import annotations
 
@@ -22,48 +22,48 @@ SETTINGS = {
 LONG = 3600
 
 
-def test_a_server_that_is_told_to_stop_lets_go_takes_nothing_in_and_ends_what_runs(
+def test_a_draining_server_refuses_jobs_and_finishes_running_ones(
     own_dir: Path, tmp_path: Path
 ) -> None:
     process, url = start_server(own_dir, tmp_path / "log", SETTINGS)
     try:
-        with JobClient(url, "", process.pid) as desk, ThreadPoolExecutor(4) as pool:
-            job_id = desk.submit(nap("68.5"))
-            desk.wait_for_program("68.5")
+        with JobClient(url, "", process.pid) as client, ThreadPoolExecutor(4) as pool:
+            job_id = client.submit(nap("68.5"))
+            client.wait_for_program("68.5")
             batch = {"items": [item(nap("69.5"))]}
             wanted = {"job_ids": [job_id], "wait_seconds": LONG}
             sent = [
-                pool.submit(desk.get, job_id, LONG),
-                pool.submit(desk.http.post, "/v1/jobs/wait", json=wanted),
-                pool.submit(desk.http.post, "/score/batch", json=batch),
+                pool.submit(client.get, job_id, LONG),
+                pool.submit(client.http.post, "/v1/jobs/wait", json=wanted),
+                pool.submit(client.http.post, "/score/batch", json=batch),
             ]
-            desk.wait_for_program("69.5")
+            client.wait_for_program("69.5")
             process.send_signal(signal.SIGTERM)
             one, many, stream = [waiting.result(timeout=120) for waiting in sent]
             assert (one.status_code, one.json()["status"]) == (202, "running")
             assert many.json() == {"ended": []}
             assert stream.text.strip() == ""
-            assert desk.http.get("/livez").status_code == 200
-            assert desk.http.get("/readyz").status_code == 503
-            refused = desk.post("print(1)")
+            assert client.http.get("/livez").status_code == 200
+            assert client.http.get("/readyz").status_code == 503
+            refused = client.post("print(1)")
             assert (refused.status_code, refused.json()["retryable"]) == (503, True)
             assert int(refused.headers["retry-after"]) >= 1
-            assert desk.http.post("/score/batch", json=batch).status_code == 503
-            assert desk.runs("68.5")
-            looked_up = desk.get(job_id, LONG)
+            assert client.http.post("/score/batch", json=batch).status_code == 503
+            assert client.runs("68.5")
+            looked_up = client.get(job_id, LONG)
             assert looked_up.status_code == 202
             batch_id = stream.headers["batch-id"]
-            assert not desk.http.get(f"/v1/batches/{batch_id}").json()["complete"]
+            assert not client.http.get(f"/v1/batches/{batch_id}").json()["complete"]
             assert process.poll() is None
-            desk.cancel(job_id)
-            assert desk.get(job_id, LONG).json()["kind"] == "cancelled"
-            wait_until(lambda: not desk.runs("68.5"))
-            process.send_signal(signal.SIGTERM)  # told again, it does not wait for the other
+            client.cancel(job_id)
+            assert client.get(job_id, LONG).json()["kind"] == "cancelled"
+            wait_until(lambda: not client.runs("68.5"))
+            process.send_signal(signal.SIGTERM)  # a second signal: do not wait for the other job
             process.wait(60)
     finally:
         stop_server(process)
-    with httpx.Client() as client:
-        wait_until(lambda: _is_gone(client, url))
+    with httpx.Client() as probe:
+        wait_until(lambda: _is_gone(probe, url))
 
 
 def _is_gone(client: httpx.Client, url: str) -> bool:

@@ -85,11 +85,11 @@ ELSEWHERE = {
     ),
     "LOAD-01": (
         "tests/integration/api/test_operation.py",
-        "def test_a_full_queue_says_when_to_come_back",
+        "def test_a_full_queue_says_when_to_retry",
     ),
     "LOAD-02": (
         "tests/integration/store/test_waiting.py",
-        "def test_those_who_wait_hold_no_connection_and_are_looked_after",
+        "def test_waiting_clients_hold_no_connection_and_share_one_query",
     ),
     "LOAD-04": (
         "tests/integration/api/test_job_routes.py",
@@ -109,23 +109,23 @@ ELSEWHERE = {
     ),
     "CRASH-01": (
         "tests/integration/api/test_operation.py",
-        "def test_a_restart_takes_up_what_was_not_finished",
+        "def test_a_restarted_server_finishes_its_jobs",
     ),
     "CRASH-02": (
         "tests/integration/api/test_processes.py",
-        "def test_jobs_of_a_killed_worker_are_run_by_another",
+        "def test_another_worker_runs_the_jobs_of_a_killed_one",
     ),
     "CRASH-04": (
         "tests/integration/api/test_processes.py",
-        "def test_a_worker_that_dies_between_grading_and_writing",
+        "def test_a_death_between_grading_and_storing_costs_one_attempt",
     ),
     "CRASH-05": (
         "tests/integration/chaos/test_chaos.py",
-        "def test_nothing_is_lost_doubled_or_mixed_up_whatever_fails",
+        "def test_no_fault_loses_doubles_or_mixes_up_jobs",
     ),
     "CRASH-07": (
         "tests/integration/api/test_processes.py",
-        "def test_nothing_is_accepted_that_cannot_be_written_down",
+        "def test_no_job_is_accepted_that_cannot_be_stored",
     ),
     "CRASH-08": (
         "tests/integration/contract/test_docker_faults.py",
@@ -133,7 +133,7 @@ ELSEWHERE = {
     ),
     "CRASH-10": (
         "tests/integration/api/test_stopping.py",
-        "def test_a_server_that_is_told_to_stop_lets_go_takes_nothing_in",
+        "def test_a_draining_server_refuses_jobs_and_finishes_running_ones",
     ),
     "CRASH-11": (
         "tests/integration/api/contract/test_score_contract.py",
@@ -141,7 +141,7 @@ ELSEWHERE = {
     ),
     "CRASH-13": (
         "tests/integration/api/test_processes.py",
-        "def test_the_clock_of_a_worker_matters_to_nobody",
+        "def test_a_wrong_clock_of_a_worker_changes_nothing",
     ),
     "CRASH-14": (
         "tests/integration/store/test_schema.py",

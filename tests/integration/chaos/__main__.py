@@ -1,4 +1,4 @@
-"""Chaos for as long as one likes: `make chaos SECONDS_OF_CHAOS=600 SEED=1`."""
+"""A chaos run of any length: `make chaos SECONDS_OF_CHAOS=600 SEED=1`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.integration.chaos.running import ChaosPlan, running_world, unleash
 
 
 def main() -> None:
-    """Run, say what happened, and exit with 1 if a promise was broken."""
+    """Run, print the report, and exit with 1 on a violation."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=None)

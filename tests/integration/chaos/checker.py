@@ -1,4 +1,4 @@
-"""What must be true of a history, whatever was done to servers, workers and Postgres meanwhile."""
+"""What must hold for a history, whatever happened to servers, workers and Postgres."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 _WITH_ANSWER = ("scored", "failed")
 _WITHOUT = ("errored", "cancelled")
-# A database that does not answer is no way for a job to end.
+# A database that does not answer does not end a job.
 _ENDINGS = ("sandbox_unavailable", "sandbox_lost", "worker_lost", "cancelled")
 
 
 def check(history: History, facts: JobFacts) -> list[str]:
-    """Return every way in which the promises of durable jobs were broken."""
+    """Return every violation of the guarantees of durable jobs."""
     return [
         *_lost_jobs(history, facts),
         *_keys(history, facts),
@@ -80,7 +80,7 @@ def _one_key(key: str, submits: Sequence[Submit], keys: dict[str, str | None]) -
             other.body != one.body and other.span.begun <= one.span.ended for other in submits
         )
         if one.outcome is JobOutcome.CONFLICT and not others:
-            yield f"key {key} was refused as a conflict with no other body"
+            yield f"key {key} was refused as a conflict without another body"
 
 
 def _results(facts: JobFacts) -> Iterator[str]:
@@ -109,16 +109,16 @@ def _endings(history: History, facts: JobFacts) -> Iterator[str]:
     cancelled = {job.job_id for job in facts.jobs if job.key in keys}
     for job in facts.jobs:
         if job.state == "errored" and job.error_kind not in _ENDINGS:
-            yield f"job {job.job_id} ended with {job.error_kind}, which is no fault of ours"
+            yield f"job {job.job_id} ended with {job.error_kind}, not an infrastructure error"
         if job.state == "cancelled" and job.job_id not in cancelled:
-            yield f"job {job.job_id} is cancelled, which nobody asked for"
+            yield f"job {job.job_id} is cancelled, though no client cancelled it"
     for look in history.looks:
         if not isinstance(look.view, Lost):
             continue
         if look.view.kind not in _ENDINGS:
             yield f"job {look.job_id} was said to have ended with {look.view.kind}"
         if look.view.kind == "cancelled" and look.job_id not in cancelled:
-            yield f"job {look.job_id} was said to be cancelled, which nobody asked for"
+            yield f"job {look.job_id} was said to be cancelled, though no client cancelled it"
 
 
 def _views(history: History, facts: JobFacts) -> Iterator[str]:
@@ -158,7 +158,7 @@ def _same_answer(
 def _no_way_back(
     job: JobFact, looks: Sequence[Observation], submits: Sequence[Submit]
 ) -> Iterator[str]:
-    """Yield what was seen after an end; without a reward a job may run again, if sent again."""
+    """Yield what was observed after an end; a job without a reward may run again if resent."""
     answered = min(
         (look.span.ended for look in looks if isinstance(look.view, Answered)), default=math.inf
     )
@@ -174,12 +174,12 @@ def _no_way_back(
         before = max(
             (one.span.begun for one in lost if one.span.ended < look.span.begun), default=None
         )
-        if before is not None and not _is_sent_again(submits, before, look.span.ended):
+        if before is not None and not _may_be_resent(submits, before, look.span.ended):
             yield f"job {job.job_id} had ended without a reward and was then seen as {look.view}"
 
 
-def _is_sent_again(submits: Sequence[Submit], since: float, until: float) -> bool:
-    """Tell whether a request may have had its effect in a time; one without an answer at any."""
+def _may_be_resent(submits: Sequence[Submit], since: float, until: float) -> bool:
+    """Return whether a submission may have taken effect in a time; an unanswered one at any."""
     return any(
         one.span.begun <= until and (one.outcome is JobOutcome.UNKNOWN or one.span.ended >= since)
         for one in submits
@@ -204,14 +204,14 @@ def _rewards(history: History, facts: JobFacts) -> Iterator[str]:
 
 def _batches(history: History) -> Iterator[str]:
     for batch in history.batches:
-        answered = sum(isinstance(view, Answered) for _, view in batch.told.values())
-        if answered < batch.min_complete and len(batch.told) < len(batch.job_ids):
+        answered = sum(isinstance(view, Answered) for _, view in batch.views.values())
+        if answered < batch.min_complete and len(batch.views) < len(batch.job_ids):
             yield f"batch {batch.batch_id} was called complete with {answered} answers"
-        for index, (job_id, view) in batch.told.items():
+        for index, (job_id, view) in batch.views.items():
             if isinstance(view, Open):
-                yield f"batch {batch.batch_id} told of an open job"
+                yield f"batch {batch.batch_id} reported an open job"
             if job_id != batch.job_ids[index]:
-                yield f"batch {batch.batch_id} has job {job_id} at place {index}"
+                yield f"batch {batch.batch_id} has job {job_id} at index {index}"
 
 
 def count_endings(facts: JobFacts) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""A client that keeps a history: it sends, looks, waits and cancels through any server."""
+"""A client that records a history: it submits, polls, waits and cancels through any server."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from tests.integration.chaos.history import History, View
     from tests.integration.chaos.programs import Program
 
-_TIMEOUT_SECONDS = 100.0  # longer than any statement may take, so that a hang is seen as one
+_TIMEOUT_SECONDS = 100.0  # longer than any statement may take, so that a hang is detected
 _OPEN = ("queued", "running")
 
 
 class Client:
-    """Makes requests through servers drawn by lot, and writes down what came of them."""
+    """Sends requests to random servers, and records their outcomes."""
 
-    def __init__(self, servers: Sequence[Member], history: History, lot: random.Random) -> None:
+    def __init__(self, servers: Sequence[Member], history: History, rng: random.Random) -> None:
         self._servers = servers
         self._history = history
-        self._lot = lot
+        self._rng = rng
         self._http = httpx.Client(timeout=_TIMEOUT_SECONDS)
 
     def close(self) -> None:
@@ -48,29 +48,31 @@ class Client:
     def submit(self, key: str, program: Program, server: Member | None = None) -> str | None:
         """Send a program once and return its job, if that is known now."""
         begun = time.monotonic()
-        response = self._ask("POST", "/v1/jobs", _item(key, program), server)
+        response = self._request("POST", "/v1/jobs", _item(key, program), server)
         span, code = Span(begun, time.monotonic()), program.code
         if response is None:
             self._history.add(Submit(span, key, code, JobOutcome.UNKNOWN))
         elif response.status_code == 202:
-            told = response.json()
-            job_id: str = told["job_id"]
+            accepted = response.json()
+            job_id: str = accepted["job_id"]
             self._history.add(Submit(span, key, code, JobOutcome.ACCEPTED, job_id))
-            if told["status"] in _OPEN:
-                self._history.add(Observation(span, job_id, Open(told["status"])))
+            if accepted["status"] in _OPEN:
+                self._history.add(Observation(span, job_id, Open(accepted["status"])))
             return job_id
         elif response.status_code == 409:
             self._history.add(Submit(span, key, code, JobOutcome.CONFLICT))
         else:
             self._history.add(Submit(span, key, code, JobOutcome.UNKNOWN))
-            self._note_odd(span, response)
+            self._record_oddity(span, response)
         return None
 
-    def look(self, job_id: str, seconds: float = 0.0, server: Member | None = None) -> View | None:
-        """Look at one job, waiting up to so long for its end."""
+    def observe(
+        self, job_id: str, seconds: float = 0.0, server: Member | None = None
+    ) -> View | None:
+        """Observe one job, waiting up to so long for its end."""
         begun = time.monotonic()
         path = f"/v1/jobs/{job_id}?wait_seconds={seconds:.2f}"
-        response = self._ask("GET", path, None, server)
+        response = self._request("GET", path, None, server)
         if response is None:
             return None
         span = Span(begun, time.monotonic())
@@ -82,7 +84,7 @@ class Client:
         elif response.status_code == 503 and response.json()["kind"] != "store_error":
             view = Lost(response.json()["kind"])
         else:
-            self._note_odd(span, response)
+            self._record_oddity(span, response)
         if view is not None:
             self._history.add(Observation(span, job_id, view))
         return view
@@ -90,15 +92,15 @@ class Client:
     def wait_for_any(
         self, job_ids: Sequence[str], seconds: float, server: Member | None = None
     ) -> None:
-        """Look at many jobs at once."""
+        """Wait for the first of many jobs, and observe those that have ended."""
         begun = time.monotonic()
         body = {"job_ids": list(job_ids), "wait_seconds": seconds}
-        response = self._ask("POST", "/v1/jobs/wait", body, server)
+        response = self._request("POST", "/v1/jobs/wait", body, server)
         if response is None:
             return
         span = Span(begun, time.monotonic())
         if response.status_code != 200:
-            self._note_odd(span, response)
+            self._record_oddity(span, response)
             return
         for one in response.json()["ended"]:
             answer, error = one["answer"], one["error"]
@@ -108,12 +110,12 @@ class Client:
     def cancel(self, key: str, job_id: str) -> None:
         self._history.add(Cancel(key))
         begun = time.monotonic()
-        response = self._ask("DELETE", f"/v1/jobs/{job_id}")
+        response = self._request("DELETE", f"/v1/jobs/{job_id}")
         if response is None:
             return
         span = Span(begun, time.monotonic())
         if response.status_code != 200:
-            self._note_odd(span, response)
+            self._record_oddity(span, response)
         elif response.json()["status"] == "cancelled":
             self._history.add(Observation(span, job_id, Lost("cancelled")))
 
@@ -135,12 +137,12 @@ class Client:
             "rest": "cancel" if cancels_rest else "continue",
         }
         begun = time.monotonic()
-        response = self._ask("POST", "/v1/batches", body, server)
+        response = self._request("POST", "/v1/batches", body, server)
         span, job_ids, outcome = Span(begun, time.monotonic()), [], JobOutcome.UNKNOWN
         if response is not None and response.status_code == 202:
             job_ids, outcome = response.json()["job_ids"], JobOutcome.ACCEPTED
         elif response is not None:
-            self._note_odd(span, response)
+            self._record_oddity(span, response)
         for index, (key, program) in enumerate(items.items()):
             job_id = job_ids[index] if job_ids else None
             self._history.add(Submit(span, key, program.code, outcome, job_id))
@@ -148,49 +150,49 @@ class Client:
             return None
         return response.json()["batch_id"], job_ids
 
-    def look_at_batch(
+    def observe_batch(
         self, batch_id: str, job_ids: Sequence[str], min_complete: int, seconds: float
     ) -> dict[int, tuple[str, View]] | None:
-        """Look at a batch and return what is known of it, once it is complete."""
+        """Observe a batch, and return its items if it is complete."""
         begun = time.monotonic()
-        response = self._ask("GET", f"/v1/batches/{batch_id}?wait_seconds={seconds}")
+        response = self._request("GET", f"/v1/batches/{batch_id}?wait_seconds={seconds}")
         if response is None:
             return None
         span = Span(begun, time.monotonic())
         if response.status_code != 200:
-            self._note_odd(span, response)
+            self._record_oddity(span, response)
             return None
-        told = response.json()
+        progress = response.json()
         views: dict[int, tuple[str, View]] = {}
-        for one in told["results"]:
+        for one in progress["results"]:
             views[one["index"]] = one["job_id"], _answered(one)
-        for one in told["errors"]:
+        for one in progress["errors"]:
             views[one["index"]] = one["job_id"], Lost(one["error"]["kind"])
         for job_id, view in views.values():
             self._history.add(Observation(span, job_id, view))
-        if not told["complete"]:
+        if not progress["complete"]:
             return None
-        look = BatchLook(span, batch_id, tuple(job_ids), min_complete, views)
-        self._history.add(look)
+        observed = BatchLook(span, batch_id, tuple(job_ids), min_complete, views)
+        self._history.add(observed)
         return views
 
-    def _ask(
+    def _request(
         self, method: str, path: str, body: object = None, server: Member | None = None
     ) -> httpx.Response | None:
         """Make a request; None when no answer came."""
-        url = (server or self._lot.choice(self._servers)).url
+        url = (server or self._rng.choice(self._servers)).url
         begun = time.monotonic()
         try:
             return self._http.request(method, url + path, json=body)
         except httpx.TimeoutException:
             span = Span(begun, time.monotonic())
-            self._history.add(Oddity(span, f"{method} {path} was not answered in time"))
+            self._history.add(Oddity(span, f"{method} {path} got no reply in time"))
         except httpx.TransportError:
             time.sleep(0.2)
         return None
 
-    def _note_odd(self, span: Span, response: httpx.Response) -> None:
-        """Remember an answer unless it is one that tells a client to come back later."""
+    def _record_oddity(self, span: Span, response: httpx.Response) -> None:
+        """Record a reply unless it says when to retry."""
         if response.status_code in (429, 503) and "Retry-After" in response.headers:
             return
         request = response.request

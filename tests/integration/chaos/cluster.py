@@ -1,4 +1,4 @@
-"""Servers and workers over one Postgres, each behind a gate; those that die are started again."""
+"""Servers and workers over one Postgres, each behind a gate, restarted when they die."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SETTINGS = {
 
 @dataclass
 class Member:
-    """One process of the cluster, or the next one in its place."""
+    """One process of the cluster, or its successor after a restart."""
 
     name: str
     words: Sequence[str]
@@ -77,8 +77,8 @@ class Member:
                 cwd=ROOT,
             )
 
-    def look(self) -> bool:
-        """Tell whether it has become ready since it was started."""
+    def check_ready(self) -> bool:
+        """Check whether the member has become ready since its last start."""
         if self.port is None:
             last = self.log.read_bytes().rpartition(b"--- started\n")[2]
             self.is_ready = b"is ready" in last
@@ -100,7 +100,7 @@ class Member:
             self.process.wait()
 
     def stop(self) -> int:
-        """Stop it in order and return its exit code; one that does not stop in time is killed."""
+        """Terminate the member and return its exit code; kill it if it does not stop in time."""
         assert self.process is not None
         self.send(signal.SIGCONT)
         self.send(signal.SIGTERM)
@@ -112,7 +112,7 @@ class Member:
 
 
 class ChaosCluster:
-    """The members, and what has gone wrong with them beyond what was done to them."""
+    """The members, and their crashes that no fault explains."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class ChaosCluster:
         self._stopped = threading.Event()
         self._threads = [
             threading.Thread(target=self._keep_alive, daemon=True),
-            threading.Thread(target=self._keep_watch, daemon=True),
+            threading.Thread(target=self._keep_recording, daemon=True),
         ]
 
     @property
@@ -178,13 +178,13 @@ class ChaosCluster:
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
         for member in self.members:
-            while not member.look():
+            while not member.check_ready():
                 tail = member.log.read_text(errors="replace")[-3000:]
                 assert time.monotonic() < deadline, f"{member.name} is not ready:\n{tail}"
                 time.sleep(0.1)
 
     def watch(self) -> None:
-        """From now on start again whatever has ended, and remember all that belongs to it."""
+        """Restart members that end, from now on, and record all their processes."""
         for thread in self._threads:
             thread.start()
 
@@ -194,14 +194,14 @@ class ChaosCluster:
                 with member.lock:
                     if member.is_alive:
                         if not member.is_ready:
-                            member.look()
+                            member.check_ready()
                         continue
                     if member.is_ready and member.process is not None:
                         code = member.process.returncode
                         self.crashes.append(f"{member.name} died by itself with {code}")
                     member.start()
 
-    def _keep_watch(self) -> None:
+    def _keep_recording(self) -> None:
         while not self._stopped.wait(0.2):
             self.family.note(self.pids())
 
@@ -216,7 +216,7 @@ class ChaosCluster:
             member.send(signal.SIGCONT)
 
     def stop(self) -> None:
-        """Stop all in order; how they ended is among the crashes if it was not in order."""
+        """Stop all members; an unexpected exit code counts as a crash."""
         self._stopped.set()
         for thread in self._threads:
             if thread.is_alive():
@@ -230,9 +230,9 @@ class ChaosCluster:
                 self.note_exit(member, member.stop())
 
     def note_exit(self, member: Member, code: int) -> None:
-        """Remember an end that was asked for but is not in order."""
+        """Record an unexpected exit code of a member that was asked to stop."""
         if code not in (0, -signal.SIGTERM):
-            self.crashes.append(f"{member.name} was told to stop and ended with {code}")
+            self.crashes.append(f"{member.name} was asked to stop and ended with {code}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,15 +244,15 @@ class World:
 
     @property
     def url(self) -> str:
-        """The way to Postgres that no fault is on."""
+        """The address of Postgres that bypasses all faults."""
         return url_of(self.postgres.home)
 
 
 @contextmanager
-def a_world(
+def open_world(
     folder: Path, data_dir: Path, command: Sequence[str | Path] = (COMMAND,)
 ) -> Iterator[World]:
-    """Have a cluster without members over a Postgres of its own, and stop both at the end."""
+    """Start an empty cluster over a Postgres of its own, and stop both at the end."""
     (folder / "tmp").mkdir()
     (folder / "database").mkdir()
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The nemesis: one fault after another, drawn by lot, some at the same time."""
+"""The nemesis injects one random fault after another, some at the same time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tests.integration.chaos.cluster import LEASE_SECONDS
-from tests.integration.chaos.programs import lot_of
+from tests.integration.chaos.programs import rng_for
 from tests.integration.chaos.proxy import ConnectionCut, Moment
 
 if TYPE_CHECKING:
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
     from tests.integration.chaos.cluster import Member, World
 
-# Parts of the statements that accept, borrow, hold, record, take away, cancel, and end a batch.
+# Parts of the statements that accept, claim, renew, record, expire, cancel, commit and look up.
 ACCEPT = "INSERT INTO jobs"
 CLAIM = "WITH RECURSIVE waiting"
-HOLD = "UPDATE jobs SET lease_until"
+RENEW = "UPDATE jobs SET lease_until"
 RECORD = "INSERT INTO solutions"
 EXPIRE = "SELECT id AS lost_id"
 CANCEL = "SET state = 'cancelled', finished_at = now()"
 COMMIT = "COMMIT"
-LOOK = "FROM jobs WHERE id = "
-RECALL = "reused_from IS NULL"
+LOOK_UP = "FROM jobs WHERE id = "
+FIND_IDENTICAL = "reused_from IS NULL"
 STATEMENTS = (
-    *(ACCEPT, CLAIM, HOLD, RECORD, EXPIRE, CANCEL, COMMIT, LOOK, RECALL),
+    *(ACCEPT, CLAIM, RENEW, RECORD, EXPIRE, CANCEL, COMMIT, LOOK_UP, FIND_IDENTICAL),
     *(ACCEPT, CLAIM, RECORD),
 )
 
-_COMPANY_SECONDS = 60.0
+_RECOVERY_SECONDS = 60.0
 
 
 def _serves(member: Member) -> bool:
@@ -42,11 +42,11 @@ def _serves(member: Member) -> bool:
 
 
 class Nemesis:
-    """Does one thing after another to a world until it is stopped."""
+    """Injects one fault after another into a world until it is stopped."""
 
     def __init__(self, world: World, seed: int, pause_seconds: float) -> None:
         self._world = world
-        self._lot = lot_of(seed, "nemesis")
+        self._rng = rng_for(seed, "nemesis")
         self._pause_seconds = pause_seconds
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work)
@@ -62,7 +62,7 @@ class Nemesis:
             "restart postgres": self._restart_postgres,
             "pause postgres": self._pause_postgres,
             "cut connections": self._cut,
-            "part a worker": self._part,
+            "partition a worker": self._partition,
         }
         if world.postgres.has_disk:
             self._faults["fill the disk"] = self._fill_disk
@@ -75,7 +75,7 @@ class Nemesis:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Stop, and undo whatever is still broken."""
+        """Stop, and undo the faults that are still active."""
         self._stopped.set()
         self._thread.join()
         self._heal()
@@ -83,25 +83,25 @@ class Nemesis:
             raise self._failure
 
     def _work(self) -> None:
-        # Every kind once before any comes twice: a short run meets all of them.
+        # Every kind once before any comes twice, so that a short run has all of them.
         waiting: list[str] = []
         try:
             while not self._stopped.is_set():
                 if not waiting:
                     waiting = list(self._faults)
-                    self._lot.shuffle(waiting)
+                    self._rng.shuffle(waiting)
                 name = waiting.pop()
                 self._faults[name]()
                 self.done[name] += 1
-                self._stopped.wait(self._lot.uniform(0, 2 * self._pause_seconds))
-                self._wait_for_company()
+                self._stopped.wait(self._rng.uniform(0, 2 * self._pause_seconds))
+                self._wait_for_recovery()
                 self.rounds += not waiting
         except BaseException as failure:  # noqa: BLE001 - raised where it is waited for
             self._failure = failure
 
-    def _wait_for_company(self) -> None:
-        """Leave time to come back: where nothing runs, no fault does any harm."""
-        cluster, deadline = self._world.cluster, time.monotonic() + _COMPANY_SECONDS
+    def _wait_for_recovery(self) -> None:
+        """Wait until a server and a worker are ready: a fault harms only what runs."""
+        cluster, deadline = self._world.cluster, time.monotonic() + _RECOVERY_SECONDS
         while not self._stopped.wait(0.1) and time.monotonic() < deadline:
             if all(any(map(_serves, kind)) for kind in (cluster.servers, cluster.workers)):
                 return
@@ -111,7 +111,7 @@ class Nemesis:
         self._world.cluster.heal()
 
     def _draw(self, members: list[Member]) -> Member:
-        return self._lot.choice([member for member in members if _serves(member)] or members)
+        return self._rng.choice([member for member in members if _serves(member)] or members)
 
     def _kill(self, members: list[Member]) -> None:
         member = self._draw(members)
@@ -120,10 +120,10 @@ class Nemesis:
             member.is_ready = False
 
     def _freeze(self, members: list[Member]) -> None:
-        """Stop a process for longer than its leases, so that what it does next comes too late."""
+        """Stop a process for longer than its leases, so that its next writes come too late."""
         member = self._draw(members)
         member.send(signal.SIGSTOP)
-        time.sleep(LEASE_SECONDS + self._lot.uniform(0.5, 3))
+        time.sleep(LEASE_SECONDS + self._rng.uniform(0.5, 3))
         member.send(signal.SIGCONT)
 
     def _drain(self) -> None:
@@ -134,33 +134,33 @@ class Nemesis:
             member.is_ready = False
 
     def _restart_postgres(self) -> None:
-        self._world.postgres.restart(self._lot.choice(("fast", "immediate")))
+        self._world.postgres.restart(self._rng.choice(("fast", "immediate")))
 
     def _pause_postgres(self) -> None:
         self._world.postgres.freeze()
-        time.sleep(self._lot.choice((0.5, 1.5, LEASE_SECONDS + 1, LEASE_SECONDS + 3)))
+        time.sleep(self._rng.choice((0.5, 1.5, LEASE_SECONDS + 1, LEASE_SECONDS + 3)))
         self._world.postgres.thaw()
 
     def _cut(self) -> None:
         for gate in self._world.cluster.gates:
-            parts = self._lot.sample(STATEMENTS, 4)
-            gate.cuts += [ConnectionCut(part, self._lot.choice(list(Moment))) for part in parts]
+            parts = self._rng.sample(STATEMENTS, 4)
+            gate.cuts += [ConnectionCut(part, self._rng.choice(list(Moment))) for part in parts]
         self._stopped.wait(2)
 
-    def _part(self) -> None:
-        """Keep one worker away from Postgres for longer than its leases."""
+    def _partition(self) -> None:
+        """Block one worker's connections to Postgres for longer than its leases."""
         gate = self._draw(self._world.cluster.workers).gate
         assert gate is not None
         gate.block()
-        time.sleep(LEASE_SECONDS + self._lot.uniform(0.5, 2))
+        time.sleep(LEASE_SECONDS + self._rng.uniform(0.5, 2))
         gate.unblock()
 
     def _fill_disk(self) -> None:
-        """Let statements fail, or Postgres itself, which cannot go on without its log."""
+        """Fill the disk: statements fail, and so does Postgres when it cannot write its log."""
         self._world.postgres.fill_disk()
-        if self._lot.random() < 0.5:
+        if self._rng.random() < 0.5:
             self.done["postgres died of a full disk"] += self._world.postgres.use_up_log()
-        self._stopped.wait(self._lot.uniform(1, 3))
+        self._stopped.wait(self._rng.uniform(1, 3))
         self._world.postgres.empty_disk()
         with suppress(subprocess.SubprocessError):
             self._world.postgres.heal()

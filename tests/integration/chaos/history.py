@@ -1,6 +1,6 @@
-"""What clients asked, what they were told, and what the database holds in the end.
+"""What clients requested, what they observed, and what the database holds in the end.
 
-A request whose answer did not come, or was a 503 or 429, may have had its effect or not.
+A request without a reply, or with a 503 or 429, may have had its effect or not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class JobOutcome(Enum):
-    """How a request ended for whoever made it."""
+    """How a submission ended for its client."""
 
     ACCEPTED = "accepted"
     CONFLICT = "conflict"
@@ -26,7 +26,7 @@ class JobOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """When a request was sent, and when its answer came or was given up."""
+    """When a request was sent, and when its reply came or the client gave up."""
 
     begun: float
     ended: float
@@ -62,7 +62,7 @@ View = Answered | Lost | Open
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Somebody sent a body with a key, by itself or in a batch."""
+    """A client sent a body with a key, by itself or in a batch."""
 
     span: Span
     key: str
@@ -73,7 +73,7 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Somebody was told how a job stands."""
+    """A client observed the state of a job."""
 
     span: Span
     job_id: str
@@ -82,25 +82,25 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Somebody asked for the job of a key to end, or may have, by a batch that ends its rest."""
+    """A client cancelled the job of a key, or may have, by a batch that cancels its rest."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLook:
-    """Somebody was told that a batch is complete."""
+    """A client observed that a batch is complete."""
 
     span: Span
     batch_id: str
     job_ids: tuple[str, ...]
     min_complete: int
-    told: Mapping[int, tuple[str, View]]
+    views: Mapping[int, tuple[str, View]]
 
 
 @dataclass(frozen=True, slots=True)
 class Oddity:
-    """An answer that no request may get, such as a 500 or a 503 that does not say when to retry."""
+    """A reply that no request may get, such as a 500, or a 503 without a retry time."""
 
     span: Span
     text: str
@@ -131,7 +131,7 @@ class SolutionFact:
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """What the database holds in the end."""
+    """What the database holds at the end."""
 
     jobs: tuple[JobFact, ...]
     solutions: tuple[SolutionFact, ...]
@@ -151,7 +151,7 @@ class History:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, event: Submit | Observation | Cancel | BatchLook | Oddity) -> None:
-        """Remember what happened; the order of the lists means nothing."""
+        """Record an event; the order of the lists means nothing."""
         with self._lock:
             match event:
                 case Submit():
@@ -166,6 +166,6 @@ class History:
                     self.oddities.append(event)
 
     def acknowledged(self) -> dict[str, str]:
-        """Return the keys of the jobs that somebody has the id of."""
+        """Return the keys of the jobs whose ids a client has received."""
         with self._lock:
             return {one.job_id: one.key for one in self.submits if one.job_id is not None}

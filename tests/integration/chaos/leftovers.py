@@ -1,4 +1,4 @@
-"""What processes of a cluster leave on the machine when all of them have ended."""
+"""What a cluster leaves on the machine after all its processes have ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GONE_SECONDS = 60.0
 
 
 class Family:
-    """All processes that were ever seen below some others, told apart by when they began."""
+    """All processes ever seen below some others, identified by pid and start time."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[int, str]] = set()
@@ -36,7 +36,7 @@ class Family:
         ]
 
     def groups(self) -> list[str]:
-        """Return the control groups that were made for these processes."""
+        """Return the remaining control groups of these processes."""
         found = [*_GROUPS.glob("reward_server/*-*"), *_GROUPS.glob("*/reward_server/*-*")]
         heads = {str(head) for head in self._heads}
         return [f"group {path}" for path in found if path.name.partition("-")[0] in heads]
@@ -62,7 +62,7 @@ def _mounts(folder: Path) -> list[str]:
 
 
 def find_leftovers(family: Family, data_dir: Path) -> list[str]:
-    """Return what is still there after a while; the killed need a moment to die."""
+    """Return what is left after a while; killed processes need a moment to exit."""
     for left in _looks(family, data_dir):
         if not left:
             return []

@@ -1,4 +1,4 @@
-"""Clients at work: they send, send again, look, wait, cancel and make batches, all at random."""
+"""Clients that submit, resubmit, poll, wait, cancel and make batches, all at random."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.integration.chaos.programs import (
     Expected,
     crashing,
     draw,
-    lot_of,
+    rng_for,
     submitting,
     unreadable,
 )
@@ -31,7 +31,7 @@ _RETRIES = 4
 
 
 class ChaosLoad:
-    """Threads that send to some servers until they are stopped."""
+    """Threads that send requests to some servers until they are stopped."""
 
     def __init__(
         self, servers: Sequence[Member], history: History, seed: int, clients: int, most_open: int
@@ -61,25 +61,25 @@ class ChaosLoad:
             raise self._failures[0]
 
     def _work(self, number: int) -> None:
-        lot = lot_of(self._seed, f"client {number}")
-        client, count = Client(self._servers, self._history, lot), 0
+        rng = rng_for(self._seed, f"client {number}")
+        client, count = Client(self._servers, self._history, rng), 0
         try:
             while not self._stopped.is_set():
                 count += 1
-                self._act(client, lot, f"k{self._seed}x{number}x{count}")
-                time.sleep(lot.uniform(0, 0.03))
+                self._act(client, rng, f"k{self._seed}x{number}x{count}")
+                time.sleep(rng.uniform(0, 0.03))
         except BaseException as failure:  # noqa: BLE001 - raised where it is waited for
             self._failures.append(failure)
         finally:
             client.close()
 
-    def _act(self, client: Client, lot: random.Random, key: str) -> None:
-        dice, known = lot.random(), self._draw_known(lot)
+    def _act(self, client: Client, rng: random.Random, key: str) -> None:
+        dice, known = rng.random(), self._draw_known(rng)
         if known is None or dice < 0.35:
             if len(self._open) < self._most_open:
-                self._send(client, key, draw(lot, key))
+                self._send(client, key, draw(rng, key))
             elif known is not None:
-                self._look(client, lot, known)
+                self._observe(client, rng, known)
         elif dice < 0.45:
             self._send(client, known, self._history.programs[known])
         elif dice < 0.50:
@@ -87,9 +87,9 @@ class ChaosLoad:
         elif dice < 0.55:
             client.cancel(known, self._known[known])
         elif dice < 0.62 and len(self._open) < self._most_open:
-            self._send_batch(client, lot, key)
+            self._send_batch(client, rng, key)
         else:
-            self._look(client, lot, known)
+            self._observe(client, rng, known)
 
     def _send(self, client: Client, key: str, program: Program) -> None:
         self._history.programs[key] = program
@@ -100,10 +100,10 @@ class ChaosLoad:
                     self._known[key] = self._open[key] = job_id
                 return
 
-    def _send_batch(self, client: Client, lot: random.Random, key: str) -> None:
-        items = {f"{key}b{n}": draw(lot, f"{key}b{n}") for n in range(lot.randint(2, 5))}
+    def _send_batch(self, client: Client, rng: random.Random, key: str) -> None:
+        items = {f"{key}b{n}": draw(rng, f"{key}b{n}") for n in range(rng.randint(2, 5))}
         self._history.programs.update(items)
-        least, cancels_rest = lot.randint(1, len(items)), lot.random() < 0.3
+        least, cancels_rest = rng.randint(1, len(items)), rng.random() < 0.3
         for _ in range(_RETRIES):
             sent = client.submit_batch(items, least, cancels_rest=cancels_rest)
             if sent is None:
@@ -113,29 +113,29 @@ class ChaosLoad:
                 self._known.update(zip(items, job_ids, strict=True))
                 self._open.update(zip(items, job_ids, strict=True))
             for _ in range(_RETRIES):
-                if client.look_at_batch(batch_id, job_ids, least, lot.uniform(0, 2)) is not None:
+                if client.observe_batch(batch_id, job_ids, least, rng.uniform(0, 2)) is not None:
                     return
             return
 
-    def _look(self, client: Client, lot: random.Random, known: str) -> None:
+    def _observe(self, client: Client, rng: random.Random, known: str) -> None:
         with self._lock:
-            open_keys = lot.sample(list(self._open), min(8, len(self._open)))
-        if lot.random() < 0.3 and open_keys:
-            client.wait_for_any([self._known[key] for key in open_keys], lot.uniform(0, 1))
+            open_keys = rng.sample(list(self._open), min(8, len(self._open)))
+        if rng.random() < 0.3 and open_keys:
+            client.wait_for_any([self._known[key] for key in open_keys], rng.uniform(0, 1))
             return
-        key = open_keys[0] if open_keys and lot.random() < 0.7 else known
-        view = client.look(self._known[key], lot.uniform(0, 0.5))
+        key = open_keys[0] if open_keys and rng.random() < 0.7 else known
+        view = client.observe(self._known[key], rng.uniform(0, 0.5))
         if view is not None and not isinstance(view, Open):
             with self._lock:
                 self._open.pop(key, None)
 
-    def _draw_known(self, lot: random.Random) -> str | None:
+    def _draw_known(self, rng: random.Random) -> str | None:
         with self._lock:
-            return lot.choice(list(self._known)) if self._known else None
+            return rng.choice(list(self._known)) if self._known else None
 
 
-def ask_oracle(client: Client, history: History) -> dict[str, Expected]:
-    """Have every kind of program run once in quiet, and return what each earns."""
+def measure_oracle(client: Client, history: History) -> dict[str, Expected]:
+    """Run every kind of program once without faults, and return what each earns."""
     programs = [submitting(level, f"oracle{n}") for n, level in enumerate(LEVELS)]
     programs += [crashing("oraclecrash"), unreadable("oracleunreadable")]
     jobs: dict[str, str] = {}
@@ -145,7 +145,7 @@ def ask_oracle(client: Client, history: History) -> dict[str, Expected]:
         jobs[program.kind] = job_id
     oracle = {}
     for kind, job_id in jobs.items():
-        view = client.look(job_id, 60)
+        view = client.observe(job_id, 60)
         assert isinstance(view, Answered), view
         assert view.attempt == 1
         oracle[kind] = Expected(view.status, view.reward)

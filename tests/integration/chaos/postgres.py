@@ -1,4 +1,4 @@
-"""A Postgres of one's own that can be restarted, paused and starved of disk space."""
+"""A private Postgres that can be restarted, paused and starved of disk space."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DISK_BYTES = 160 << 20
 _START_SECONDS = 60.0
 _SEGMENTS = 20
 _WRITE = "SELECT pg_logical_emit_message(true, '', 'x')"
-# Small segments of the log, so that a full disk is felt within a few statements.
+# Small log segments, so that a full disk fails statements soon.
 _SETTINGS = {
     "listen_addresses": "",
     "max_connections": "100",
@@ -44,7 +44,7 @@ _SETTINGS = {
 
 
 class Postgres:
-    """A server below one folder; as root its files are on a small disk of their own."""
+    """A server in one folder; run as root, its files are on a small disk of their own."""
 
     def __init__(self, folder: Path) -> None:
         self._place = find_location(folder)
@@ -57,7 +57,7 @@ class Postgres:
         self._run("initdb", *options, "--wal-segsize=1", "--no-sync")
 
     def start(self) -> None:
-        """Start it; the children of one that died need a moment to notice that."""
+        """Start Postgres; the children of a dead one need a moment to exit."""
         settings = {**_SETTINGS, "unix_socket_directories": str(self.home)}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         command = ["pg_ctl", "start", "-w", "-t", "60", "-l", "log", "-o", shlex.join(options)]
@@ -71,7 +71,7 @@ class Postgres:
                 time.sleep(0.5)
 
     def restart(self, mode: str) -> None:
-        """Stop it in this mode (`fast`, `immediate`) and start it again."""
+        """Stop Postgres in this mode (`fast`, `immediate`) and start it again."""
         with suppress(subprocess.CalledProcessError):
             self._run("pg_ctl", "stop", "-w", "-t", "60", "-m", mode)
         self.start()
@@ -86,14 +86,14 @@ class Postgres:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def _unmount(self) -> None:
-        """Take the disk away once the last of the killed processes has let go of it."""
+        """Unmount the disk once the last killed process has released it."""
         deadline = time.monotonic() + _START_SECONDS
         while subprocess.run(["/bin/umount", self.home], check=False).returncode != 0:
             assert time.monotonic() < deadline, "the disk of Postgres is still in use"
             time.sleep(0.2)
 
     def freeze(self) -> None:
-        """Stop all its processes in mid-sentence."""
+        """Freeze all its processes."""
         postmaster = self._postmaster()
         if postmaster is not None:
             self._frozen = [postmaster]
@@ -108,13 +108,13 @@ class Postgres:
         self._frozen = []
 
     def fill_disk(self) -> None:
-        """Leave not a byte to write on."""
+        """Fill the disk to the last byte."""
         with self._ballast.open("ab", buffering=0) as file, suppress(OSError):
             while file.write(bytes(1 << 16)):
                 pass
 
     def use_up_log(self) -> bool:
-        """Have it write to its log until it dies of having no room for that, and tell if it did."""
+        """Make Postgres write its log until that fails; return whether Postgres died of it."""
         try:
             for _ in range(_SEGMENTS):
                 asyncio.run(ask(url_of(self.home), _WRITE))
@@ -127,7 +127,7 @@ class Postgres:
         self._ballast.unlink(missing_ok=True)
 
     def heal(self) -> None:
-        """Undo all that was done to it, and start it if it has died of it."""
+        """Undo all faults, and start Postgres if it has died."""
         self.empty_disk()
         self.thaw()
         if self._postmaster() is None:
@@ -189,7 +189,7 @@ def own_postgres(folder: Path) -> Iterator[Postgres]:
 async def ask(
     url: str, question: str, parameters: Mapping[str, Any] | None = None
 ) -> Sequence[Row[Any]]:
-    """Ask the database itself."""
+    """Query the database directly."""
     engine = make_engine(url, pool_size=1)
     try:
         async with engine.connect() as connection:

@@ -1,4 +1,4 @@
-"""Programs whose reward is known before they run, each with a mark that only its own job prints."""
+"""Programs with a known reward, each with a mark that only its own job prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FAILURE = -10.0
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program, what its name in the oracle is, and what it prints."""
+    """A program, its kind in the oracle, and the mark it prints."""
 
     code: str
     kind: str
@@ -28,7 +28,7 @@ class Expected:
 
 
 def submitting(level: float, mark: str, seconds: float = 0.0) -> Program:
-    """Give every text the same probabilities, of which no two levels earn the same."""
+    """Predict the same probabilities for every text; no two levels earn the same reward."""
     code = f"""
 import csv, time
 print({mark!r})
@@ -49,7 +49,7 @@ def crashing(mark: str, seconds: float = 0.0) -> Program:
 
 
 def napping(mark: str, seconds: str) -> Program:
-    """Crash after a nap that is seen from outside."""
+    """Crash after a sleep that is visible from outside."""
     nap = f"import subprocess\nsubprocess.run(['sleep', '{seconds}'])\n"
     return Program(f"print({mark!r})\n{nap}raise SystemExit(1)\n", "crash", mark)
 
@@ -58,20 +58,20 @@ def unreadable(mark: str) -> Program:
     return Program(f"def {mark}(:\n", "unreadable", "")
 
 
-def lot_of(seed: int, who: str = "") -> random.Random:
-    """Return what draws lots for somebody, the same ones for the same seed."""
-    return random.Random(f"{seed} {who}")  # noqa: S311 - nobody is to be surprised
+def rng_for(seed: int, who: str = "") -> random.Random:
+    """Return a random generator, the same for the same seed and user."""
+    return random.Random(f"{seed} {who}")  # noqa: S311 - not for secrets
 
 
-def draw(lot: random.Random, mark: str) -> Program:
-    """Draw a program; most are over at once, some nap while faults happen."""
-    dice = lot.random()
+def draw(rng: random.Random, mark: str) -> Program:
+    """Draw a program; most end at once, some sleep while faults happen."""
+    dice = rng.random()
     if dice < 0.15:
         return unreadable(mark)
-    seconds = round(lot.uniform(0.1, 0.8), 2) if lot.random() < 0.5 else 0.0
+    seconds = round(rng.uniform(0.1, 0.8), 2) if rng.random() < 0.5 else 0.0
     if dice < 0.45:
         return crashing(mark, seconds)
-    return submitting(lot.choice(LEVELS), mark, seconds)
+    return submitting(rng.choice(LEVELS), mark, seconds)
 
 
 FAILURES = {

@@ -1,9 +1,8 @@
-"""The way to Postgres, which can be cut at a statement, or blocked altogether.
+"""A proxy in front of Postgres that cuts connections at chosen statements, or blocks them.
 
-Every member of a cluster has a gate of its own: a Unix socket in a folder. The frames of the
-protocol are read as far as needed to know which statement is about to be executed, so that a
-connection is lost exactly before it reaches Postgres, or exactly when it was committed and nobody
-was told.
+Every member of a cluster has a gate of its own: a Unix socket in a folder. The proxy parses the
+protocol far enough to know which statement comes next. It can lose a connection just before the
+statement reaches Postgres, or just after its commit and before the reply.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _READY = b"Z\0\0\0\5"
 
 
 class Moment(Enum):
-    """When a connection is cut: a statement that is cut before it arrives was never made."""
+    """When a connection is cut; a statement cut `BEFORE` never reaches Postgres."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -42,7 +41,7 @@ class ConnectionCut:
 
 
 class Gate:
-    """One member's way to Postgres; may be used from any thread."""
+    """One member's connection to Postgres; may be used from any thread."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -59,7 +58,7 @@ class Gate:
         return not self._open.is_set()
 
     def block(self) -> None:
-        """Let nothing through in either direction, as if a cable were pulled."""
+        """Let nothing through in either direction, like a pulled cable."""
         self._open.clear()
 
     def hold_at(self, part: str) -> None:
@@ -70,11 +69,11 @@ class Gate:
         self._held_at = None
         self._open.set()
 
-    def note_asked(self, query: str) -> None:
+    def on_query(self, query: str) -> None:
         if self._held_at is not None and self._held_at in query:
             self.block()
 
-    def note_answered(self, query: str) -> None:
+    def on_reply(self, query: str) -> None:
         if self._awaited is not None and self._awaited in query:
             self.late_answers += 1
 
@@ -92,18 +91,22 @@ class Gate:
         return None
 
 
-class _Talk:
-    """One connection: what is asked of Postgres, and the cut that is about to happen."""
+class _Connection:
+    """One connection: its present query, and the cut that is about to happen."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._queries: dict[bytes, str] = {}
         self._query = ""
-        self.is_lost_with_answer = False
+        self.loses_reply = False
 
-    async def ask(self, client: asyncio.StreamReader, server: asyncio.StreamWriter) -> None:
-        """Pass questions on, until the client leaves or the connection is to be lost."""
-        (length,) = struct.unpack("!i", await client.readexactly(4))  # no letter before the first
+    async def forward_queries(
+        self, client: asyncio.StreamReader, server: asyncio.StreamWriter
+    ) -> None:
+        """Forward queries until the client leaves or a cut is due."""
+        (length,) = struct.unpack(
+            "!i", await client.readexactly(4)
+        )  # the first message has no type byte
         server.write(struct.pack("!i", length) + await client.readexactly(length - 4))
         while True:
             kind = await client.readexactly(1)
@@ -126,17 +129,19 @@ class _Talk:
             self._query = body.decode(errors="replace")
         if kind not in b"BQ":
             return False
-        self._gate.note_asked(self._query)
+        self._gate.on_query(self._query)
         cut = self._gate.cut_for(self._query)
-        self.is_lost_with_answer = cut is not None and cut.moment is Moment.AFTER
+        self.loses_reply = cut is not None and cut.moment is Moment.AFTER
         return cut is not None and cut.moment is Moment.BEFORE
 
-    async def answer(self, server: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
-        """Pass answers on, unless they are to be lost."""
+    async def forward_replies(
+        self, server: asyncio.StreamReader, client: asyncio.StreamWriter
+    ) -> None:
+        """Forward replies, unless a cut is due after the commit."""
         while chunk := await server.read(_CHUNK):
             await self._gate.opened()
-            if self.is_lost_with_answer:
-                # The statement is committed once Postgres says that it is ready for the next.
+            if self.loses_reply:
+                # The statement is committed once Postgres reports that it is ready for the next.
                 tail = chunk
                 while chunk and tail[-6:-1] != _READY:
                     chunk = await server.read(_CHUNK)
@@ -145,7 +150,7 @@ class _Talk:
             client.write(chunk)
             await client.drain()
             if chunk[-6:-1] == _READY:
-                self._gate.note_answered(self._query)
+                self._gate.on_reply(self._query)
 
 
 class Proxy:
@@ -174,13 +179,13 @@ class Proxy:
     async def _carry(
         self, gate: Gate, client: asyncio.StreamReader, to_client: asyncio.StreamWriter
     ) -> None:
-        talk, to_server = _Talk(gate), None
+        connection, to_server = _Connection(gate), None
         try:
             await gate.opened()
             server, to_server = await asyncio.open_unix_connection(self._target / SOCKET)
             directions = {
-                asyncio.create_task(talk.ask(client, to_server)),
-                asyncio.create_task(talk.answer(server, to_client)),
+                asyncio.create_task(connection.forward_queries(client, to_server)),
+                asyncio.create_task(connection.forward_replies(server, to_client)),
             }
             try:
                 await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
@@ -189,7 +194,7 @@ class Proxy:
                     task.cancel()
                 await asyncio.gather(*directions, return_exceptions=True)
         except OSError:
-            pass  # Postgres is not there: the client finds that out by itself
+            pass  # Postgres is down: the client sees a closed connection
         finally:
             to_client.transport.abort()
             if to_server is not None:

@@ -1,4 +1,4 @@
-"""One run of chaos from beginning to end: quiet, faults, healing, and the checks."""
+"""One chaos run: the oracle without faults, then faults, recovery, and the checks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from tests.conftest import COMMAND, wait_until
 from tests.integration.chaos.checker import check, count_endings
 from tests.integration.chaos.client import Client
-from tests.integration.chaos.cluster import a_world
+from tests.integration.chaos.cluster import open_world
 from tests.integration.chaos.faults import Nemesis
 from tests.integration.chaos.history import History, JobFact, JobFacts, Open, SolutionFact
 from tests.integration.chaos.leftovers import find_leftovers
-from tests.integration.chaos.load import ChaosLoad, ask_oracle
+from tests.integration.chaos.load import ChaosLoad, measure_oracle
 from tests.integration.chaos.postgres import ask
-from tests.integration.chaos.programs import lot_of
+from tests.integration.chaos.programs import rng_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ _ROUND_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class ChaosPlan:
-    """How long, by which lot, and how hard."""
+    """How long a run takes, its seed, and how many faults and clients it has."""
 
     seconds: float
     seed: int
@@ -46,7 +46,7 @@ class ChaosPlan:
 
 @dataclass(frozen=True, slots=True)
 class ChaosReport:
-    """What came of a run."""
+    """The results of a run."""
 
     plan: ChaosPlan
     violations: list[str]
@@ -86,8 +86,8 @@ def open_folder() -> Iterator[Path]:
 def running_world(
     folder: Path, data_dir: Path, workers: int = 2, command: Sequence[str | Path] = (COMMAND,)
 ) -> Iterator[World]:
-    """Have two servers, one of which works, and some workers."""
-    with a_world(folder, data_dir, command) as world:
+    """Start two servers, one of them with a worker, and some more workers."""
+    with open_world(folder, data_dir, command) as world:
         world.cluster.add_server("--no-work")
         world.cluster.add_server("--work")
         for _ in range(workers):
@@ -97,15 +97,15 @@ def running_world(
 
 
 def unleash(world: World, plan: ChaosPlan) -> ChaosReport:
-    """Let the nemesis loose on a world, heal it, stop it, and check what is left."""
+    """Inject faults into a world, let it recover, stop it, and check the result."""
     cluster, history = world.cluster, History()
-    client = Client(cluster.servers, history, lot_of(plan.seed))
+    client = Client(cluster.servers, history, rng_for(plan.seed))
     try:
-        ask_oracle(client, history)
+        measure_oracle(client, history)
         cluster.watch()
-        faults = _do_harm(world, plan, history)
-        end_seconds = _see_all_end(world)
-        look_at_all(client, history, cluster.servers)
+        faults = _inject_faults(world, plan, history)
+        end_seconds = _wait_for_all_ends(world)
+        observe_all(client, history, cluster.servers)
     finally:
         client.close()
     facts = read_facts(world.url)
@@ -123,8 +123,8 @@ def unleash(world: World, plan: ChaosPlan) -> ChaosReport:
     )
 
 
-def _do_harm(world: World, plan: ChaosPlan, history: History) -> Counter[str]:
-    """Have clients and the nemesis at work at the same time, and return what was done."""
+def _inject_faults(world: World, plan: ChaosPlan, history: History) -> Counter[str]:
+    """Run clients and the nemesis at the same time, and return the faults."""
     servers, gates = world.cluster.servers, world.cluster.gates
     load = ChaosLoad(servers, history, plan.seed, plan.clients, plan.most_open)
     nemesis = Nemesis(world, plan.seed, plan.pause_seconds)
@@ -138,8 +138,8 @@ def _do_harm(world: World, plan: ChaosPlan, history: History) -> Counter[str]:
     return nemesis.done + sum((gate.done for gate in gates), Counter())
 
 
-def _see_all_end(world: World) -> float:
-    """Wait until no job is open any more, and return how long that took."""
+def _wait_for_all_ends(world: World) -> float:
+    """Wait until no job is open, and return how long that took."""
     begun = time.monotonic()
     world.cluster.wait_until_ready()
     wait_until(lambda: not count_open(world), _END_SECONDS)
@@ -147,20 +147,20 @@ def _see_all_end(world: World) -> float:
 
 
 def _wait(plan: ChaosPlan, nemesis: Nemesis) -> None:
-    """Wait for the time that was planned, or a while longer until every fault had its turn."""
+    """Wait for the planned time, or longer until every kind of fault has happened."""
     soon = time.monotonic() + plan.seconds
     late = max(soon, time.monotonic() + _ROUND_SECONDS)
     while nemesis.is_busy and time.monotonic() < (late if nemesis.rounds == 0 else soon):
         time.sleep(0.1)
 
 
-def look_at_all(client: Client, history: History, servers: Sequence[Member]) -> None:
-    """Have every server tell of every job that anybody knows."""
+def observe_all(client: Client, history: History, servers: Sequence[Member]) -> None:
+    """Observe every known job through every server."""
     for job_id in history.acknowledged():
         for server in servers:
-            view = client.look(job_id, 0, server)
-            assert view is not None, f"{server.name} does not tell of {job_id}"
-            assert not isinstance(view, Open), f"{server.name} says that {job_id} is open"
+            view = client.observe(job_id, 0, server)
+            assert view is not None, f"{server.name} returned nothing about {job_id}"
+            assert not isinstance(view, Open), f"{server.name} reported {job_id} as open"
 
 
 def count_open(world: World) -> int:
@@ -170,7 +170,7 @@ def count_open(world: World) -> int:
 
 
 def read_facts(url: str) -> JobFacts:
-    """Read all jobs and results, past all servers."""
+    """Read all jobs and results directly from the database."""
 
     async def read() -> JobFacts:
         jobs = await ask(url, "SELECT id, idempotency_key, state, attempt, error_kind FROM jobs")

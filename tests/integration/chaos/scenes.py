@@ -1,4 +1,4 @@
-"""Faults that are directed rather than drawn by lot, each told to the same checker."""
+"""Scripted faults, each checked by the same checker as random ones."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Self
 from tests.conftest import children, descendants, read_line, wait_until
 from tests.integration.chaos.checker import check
 from tests.integration.chaos.client import Client
-from tests.integration.chaos.faults import LOOK, RECALL, RECORD
+from tests.integration.chaos.faults import FIND_IDENTICAL, LOOK_UP, RECORD
 from tests.integration.chaos.history import Answered, History
 from tests.integration.chaos.postgres import ask
-from tests.integration.chaos.programs import FAILURES, crashing, lot_of, napping
+from tests.integration.chaos.programs import FAILURES, crashing, napping, rng_for
 from tests.integration.chaos.proxy import ConnectionCut, Moment
-from tests.integration.chaos.running import look_at_all, read_facts
+from tests.integration.chaos.running import observe_all, read_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,13 +32,13 @@ _RETRY = "SET state = 'queued', attempt = attempt + 1, faults"
 
 
 class Scene:
-    """A client of a world in which only directed faults happen, and the check at the end."""
+    """A client of a world with scripted faults only, and the check at the end."""
 
     def __init__(self, world: World) -> None:
         asyncio.run(ask(world.url, _EMPTY))
         self.cluster = world.cluster
         self.history = History(oracle=dict(FAILURES))
-        self.client = Client(world.cluster.servers, self.history, lot_of(1))
+        self.client = Client(world.cluster.servers, self.history, rng_for(1))
         self.server = world.cluster.servers[0]
         self._url = world.url
 
@@ -51,7 +51,7 @@ class Scene:
 
     @property
     def workers(self) -> list[Member]:
-        """All that run programs: the first server only takes them in."""
+        """All members that run programs; the first server does not."""
         return [member for member in self.cluster.members if member is not self.server]
 
     def send(self, program: Program, server: Member | None = None) -> str:
@@ -61,18 +61,18 @@ class Scene:
         return job_id
 
     def answer(self, job_id: str) -> Answered:
-        view = self.client.look(job_id, 60, self.server)
+        view = self.client.observe(job_id, 60, self.server)
         assert isinstance(view, Answered), view
         return view
 
     def check(self) -> list[str]:
-        look_at_all(self.client, self.history, self.cluster.servers)
+        observe_all(self.client, self.history, self.cluster.servers)
         return check(self.history, read_facts(self._url))
 
 
 @contextmanager
 def only(scene: Scene, worker: Member) -> Iterator[None]:
-    """Have all other workers stand still."""
+    """Freeze all other workers."""
     others = [other for other in scene.workers if other is not worker]
     for other in others:
         other.send(signal.SIGSTOP)
@@ -84,7 +84,7 @@ def only(scene: Scene, worker: Member) -> Iterator[None]:
 
 
 def let_a_result_come_late(scene: Scene) -> None:
-    """Keep a worker's result on its way until another has recorded its own."""
+    """Delay a worker's result until another worker has recorded its own."""
     late = scene.workers[0]
     gate = late.gate
     assert gate is not None
@@ -98,7 +98,7 @@ def let_a_result_come_late(scene: Scene) -> None:
 
 
 def send_one_key_twice(scene: Scene) -> None:
-    """Send one key through two servers at the same moment."""
+    """Send one key through two servers at the same time."""
     barrier = threading.Barrier(2)
 
     def send(server: Member) -> None:
@@ -111,8 +111,8 @@ def send_one_key_twice(scene: Scene) -> None:
         scene.answer(job_id)
 
 
-def lose_a_box_and_the_word_of_it(scene: Scene) -> Answered:
-    """Kill what keeps a worker's boxes, and the connection over which it says so."""
+def lose_a_sandbox_and_its_report(scene: Scene) -> Answered:
+    """Kill a worker's sandbox, and cut the connection over which the worker reports it."""
     worker = scene.workers[0]
     assert worker.gate is not None
     worker.gate.cuts.append(ConnectionCut(_RETRY, Moment.BEFORE))
@@ -126,39 +126,39 @@ def lose_a_box_and_the_word_of_it(scene: Scene) -> Answered:
     return scene.answer(job_id)
 
 
-def lose_a_question(scene: Scene) -> Answered:
-    """Cut the connection over which a worker asks whether a program was run before."""
+def lose_a_cache_lookup(scene: Scene) -> Answered:
+    """Cut the connection over which a worker looks for an identical program."""
     for gate in scene.cluster.gates:
-        gate.cuts.append(ConnectionCut(RECALL, Moment.BEFORE))
+        gate.cuts.append(ConnectionCut(FIND_IDENTICAL, Moment.BEFORE))
     return scene.answer(scene.send(crashing("recalled")))
 
 
-def lose_an_ending(scene: Scene) -> None:
-    """Cut the connection over which a server looks up how a job has ended."""
+def lose_a_status_lookup(scene: Scene) -> None:
+    """Cut the connection over which a server looks up a job's end."""
     assert scene.server.gate is not None
     with only(scene, scene.server):
         job_id = scene.send(crashing("cancelled"))
         scene.client.cancel("cancelled", job_id)
-    scene.server.gate.cuts.append(ConnectionCut(LOOK, Moment.BEFORE))
+    scene.server.gate.cuts.append(ConnectionCut(LOOK_UP, Moment.BEFORE))
     scene.client.wait_for_any([job_id], 0, scene.server)
     assert not scene.server.gate.cuts
     scene.client.wait_for_any([job_id], 0, scene.server)
 
 
 def kill_one_of_each(scene: Scene) -> dict[int, tuple[str, View]]:
-    """Kill a server and a worker in the middle of a batch, and return what the batch tells."""
+    """Kill a server and a worker in the middle of a batch, and return the batch's items."""
     items = {f"batch{n}": crashing(f"batch{n}", 0.3) for n in range(12)}
     scene.history.programs.update(items)
     first = scene.cluster.servers[1]
     sent = scene.client.submit_batch(items, len(items), cancels_rest=False, server=first)
     assert sent is not None
     batch_id, job_ids = sent
-    wait_until(lambda: sum(isinstance(scene.client.look(one), Answered) for one in job_ids) >= 3)
+    wait_until(lambda: sum(isinstance(scene.client.observe(one), Answered) for one in job_ids) >= 3)
     first.kill()
     scene.cluster.workers[0].kill()
     views = None
     while views is None:
-        views = scene.client.look_at_batch(batch_id, job_ids, len(items), 60)
+        views = scene.client.observe_batch(batch_id, job_ids, len(items), 60)
     scene.cluster.start()
     return views
 
@@ -169,5 +169,5 @@ def pid_of(member: Member) -> int:
 
 
 def runs(member: Member, mark: str) -> bool:
-    """Tell whether a box of this member is at work on a program that naps for so long."""
+    """Return whether a program with this mark runs below this member."""
     return any(mark.encode() in read_line(pid) for pid in descendants(pid_of(member)))

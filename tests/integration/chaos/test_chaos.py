@@ -1,4 +1,4 @@
-"""Durable jobs under faults: what was accepted ends once, with the reward it has earned."""
+"""Durable jobs under faults: every accepted job ends once, with the right reward."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.integration.chaos.scenes import (
     Scene,
     kill_one_of_each,
     let_a_result_come_late,
-    lose_a_box_and_the_word_of_it,
-    lose_a_question,
-    lose_an_ending,
+    lose_a_cache_lookup,
+    lose_a_sandbox_and_its_report,
+    lose_a_status_lookup,
     send_one_key_twice,
 )
 from tests.support.job_client import own_folder
@@ -35,7 +35,7 @@ def world(data_dir: Path) -> Iterator[World]:
         yield made
 
 
-def test_a_result_that_comes_late_is_fenced_off(world: World) -> None:
+def test_a_late_result_is_fenced_off(world: World) -> None:
     with Scene(world) as scene:
         let_a_result_come_late(scene)
         assert scene.check() == []
@@ -47,27 +47,27 @@ def test_one_key_sent_twice_at_once_is_one_job(world: World) -> None:
         assert scene.check() == []
 
 
-def test_a_job_whose_box_was_lost_runs_again_though_nobody_could_be_told(world: World) -> None:
+def test_a_lost_sandbox_is_retried_though_the_report_was_lost(world: World) -> None:
     with Scene(world) as scene:
-        assert lose_a_box_and_the_word_of_it(scene).attempt == 2
+        assert lose_a_sandbox_and_its_report(scene).attempt == 2
         assert scene.check() == []
 
 
-def test_a_worker_that_cannot_ask_the_database_leaves_the_job_to_another_attempt(
+def test_a_worker_without_the_database_leaves_the_job_to_a_retry(
     world: World,
 ) -> None:
     with Scene(world) as scene:
-        assert lose_a_question(scene).attempt >= 2
+        assert lose_a_cache_lookup(scene).attempt >= 2
         assert scene.check() == []
 
 
-def test_a_database_that_does_not_answer_is_not_told_as_the_end_of_a_job(world: World) -> None:
+def test_a_silent_database_does_not_end_a_job(world: World) -> None:
     with Scene(world) as scene:
-        lose_an_ending(scene)
+        lose_a_status_lookup(scene)
         assert scene.check() == []
 
 
-def test_a_batch_is_complete_and_correct_though_one_of_each_was_killed(world: World) -> None:
+def test_a_batch_is_correct_after_a_server_and_a_worker_die(world: World) -> None:
     with Scene(world) as scene:
         views = kill_one_of_each(scene)
         assert sorted(views) == list(range(12))
@@ -75,8 +75,8 @@ def test_a_batch_is_complete_and_correct_though_one_of_each_was_killed(world: Wo
         assert scene.check() == []
 
 
-def test_nothing_is_lost_doubled_or_mixed_up_whatever_fails(world: World) -> None:
-    """Stop the world at the end, to see what is left of it: nothing can come after this."""
+def test_no_fault_loses_doubles_or_mixes_up_jobs(world: World) -> None:
+    """This stops the world at its end to check for leftovers, so it must come last."""
     with Scene(world):
         pass  # the table is clean
     report = unleash(world, ChaosPlan(SECONDS, secrets.randbelow(1 << 31), pause_seconds=0.5))

@@ -1,4 +1,4 @@
-"""The checker itself: a history in which all is well, and every way in which one can be wrong."""
+"""The checker itself: it passes a correct history, and reports every kind of violation."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def look(job_id: str, begun: float, view: View) -> Observation:
 
 
 def good() -> History:
-    """One job that is answered, one that is cancelled, one that is lost, one never accepted."""
-    told: dict[int, tuple[str, View]] = {0: ("j1", ANSWER), 1: ("j2", Lost("cancelled"))}
+    """One job with an answer, one cancelled, one without a reward, and one never accepted."""
+    views: dict[int, tuple[str, View]] = {0: ("j1", ANSWER), 1: ("j2", Lost("cancelled"))}
     return History(
         programs={f"k{n}": crashing(f"k{n}") for n in (1, 2, 3, 4)},
         oracle=dict(FAILURES),
@@ -69,7 +69,7 @@ def good() -> History:
             look("j3", 16, Open("running")),
         ],
         cancels=[Cancel("k2")],
-        batches=[BatchLook(Span(8, 9), "b", ("j1", "j2"), 2, told)],
+        batches=[BatchLook(Span(8, 9), "b", ("j1", "j2"), 2, views)],
     )
 
 
@@ -82,7 +82,7 @@ def with_solution(**changes: object) -> JobFacts:
     return JobFacts(FACTS.jobs, (replace(SOLUTION, **changes),))  # type: ignore[arg-type]
 
 
-def test_a_history_in_which_all_is_well_is_not_complained_of() -> None:
+def test_a_correct_history_passes() -> None:
     assert check(good(), FACTS) == []
 
 
@@ -127,7 +127,7 @@ WRONG_FACTS = {
 
 
 @pytest.mark.parametrize("complaint", WRONG_FACTS)
-def test_what_the_database_must_not_hold_is_noticed(complaint: str) -> None:
+def test_an_impossible_database_state_is_reported(complaint: str) -> None:
     assert any(complaint in line for line in check(good(), WRONG_FACTS[complaint]))
 
 
@@ -155,7 +155,7 @@ WRONG_HISTORIES = {
     "was called complete with 1 answers": lambda h: h.add(
         BatchLook(Span(8, 9), "b", ("j1", "j2", "j3"), 2, {0: ("j1", ANSWER)})
     ),
-    "told of an open job": lambda h: h.add(
+    "reported an open job": lambda h: h.add(
         BatchLook(Span(8, 9), "b", ("j1",), 1, {0: ("j1", Open("running"))})
     ),
     "has job j2 at place 0": lambda h: h.add(
@@ -166,19 +166,19 @@ WRONG_HISTORIES = {
 
 
 @pytest.mark.parametrize("complaint", WRONG_HISTORIES)
-def test_what_a_client_must_not_see_is_noticed(complaint: str) -> None:
+def test_an_impossible_observation_is_reported(complaint: str) -> None:
     history = good()
     WRONG_HISTORIES[complaint](history)
     assert any(complaint in line for line in check(history, FACTS))
 
 
-def test_a_look_that_began_before_the_end_was_seen_may_show_the_job_as_open() -> None:
+def test_an_overlapping_observation_may_show_the_job_as_open() -> None:
     history = good()
     history.add(Observation(Span(5, 30), "j1", Open("running")))
     assert check(history, FACTS) == []
 
 
-def test_a_request_without_an_answer_may_run_a_cancelled_job_again_at_any_time() -> None:
+def test_an_unanswered_request_may_run_a_cancelled_job_again() -> None:
     history = good()
     history.add(submit("k2", 1, JobOutcome.UNKNOWN))
     history.add(look("j2", 9, Open("queued")))

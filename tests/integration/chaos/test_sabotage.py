@@ -1,4 +1,4 @@
-"""The checker must find something where the product's safeguards are taken out."""
+"""The checker must detect a server without its safeguards."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def world(data_dir: Path) -> Iterator[World]:
         yield made
 
 
-def test_the_checker_notices_that_there_are_no_fences(world: World) -> None:
+def test_the_checker_detects_missing_fencing(world: World) -> None:
     with Scene(world) as scene:
         let_a_result_come_late(scene)
         assert any("has 2 results" in line for line in scene.check())
 
 
-def test_the_checker_notices_that_keys_are_not_unique(world: World) -> None:
+def test_the_checker_detects_duplicate_keys(world: World) -> None:
     with Scene(world) as scene:
         send_one_key_twice(scene)
         assert "key twice has 2 jobs" in scene.check()

@@ -1,4 +1,4 @@
-"""A full queue refuses, and says when there will be room."""
+"""A full queue refuses jobs, and says when it will have room."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from reward_server.errors import OverloadedError, RequestError
+from reward_server.errors import QueueFullError, RequestError
 from reward_server.jobs.admission import Admission
 from reward_server.jobs.notifier import CompletionNotifier
 from reward_server.jobs.throughput import Throughput
@@ -36,34 +36,34 @@ async def full(engine: AsyncEngine, store: Store) -> Admission:
     admission = Admission(queue, CompletionNotifier(queue), LIMIT, {"guest": QUOTA})
     await admission.count()
     admission._throughput = Throughput()
-    admission._throughput.note(0, is_waited_for=True, now=0)
-    admission._throughput.note(100, is_waited_for=True, now=10)
+    admission._throughput.record(0, has_waiting=True, now=0)
+    admission._throughput.record(100, has_waiting=True, now=10)
     return admission
 
 
 def refused(admission: Admission, client: str, count: int, ticket: str | None = None) -> int:
-    with pytest.raises(OverloadedError) as caught:
+    with pytest.raises(QueueFullError) as caught:
         admission.admit(client, count, ticket or str(uuid4()))
     return caught.value.retry_seconds
 
 
-def hear(admission: Admission, ends: int) -> None:
+def notify_ends(admission: Admission, ends: int) -> None:
     for _ in range(ends):
-        admission._endings.hear(uuid4())
+        admission._notifier.on_notification(uuid4())
 
 
-def test_a_full_queue_has_room_when_so_many_have_ended(full: Admission) -> None:
+def test_a_full_queue_has_room_after_enough_ends(full: Admission) -> None:
     assert refused(full, "", 1) == 1
     assert full.queued == LIMIT
 
 
-def test_whoever_is_refused_comes_after_those_who_were_refused_before(full: Admission) -> None:
+def test_refused_requests_line_up_in_order(full: Admission) -> None:
     times = [refused(full, "", 5) for _ in range(20)]
     assert times == sorted(times)
     assert times[-1] == pytest.approx(20 * 5 / 10, abs=1)
 
 
-def test_hammering_does_not_put_off_everybody_for_ever(full: Admission) -> None:
+def test_retrying_too_often_does_not_delay_everybody(full: Admission) -> None:
     times = [refused(full, "", 5) for _ in range(5_000)]
     assert max(times) <= 1_010 / 10
 
@@ -75,37 +75,35 @@ def test_a_client_with_its_share_full_waits_for_its_own_jobs(full: Admission) ->
     assert seconds <= refused(full, "guest", 2) <= seconds + 2
 
 
-def test_for_every_end_that_is_heard_of_there_is_room_for_one(full: Admission) -> None:
+def test_every_notified_end_makes_room_for_one_job(full: Admission) -> None:
     refused(full, "", 2, "one")
-    hear(full, 2)
+    notify_ends(full, 2)
     full.admit("", 2, "one")
     refused(full, "", 1)
 
 
 def test_there_is_room_again_before_the_next_count(full: Admission) -> None:
     full._limit = LIMIT - 2
-    hear(full, 3)
+    notify_ends(full, 3)
     full.admit("", 1)
     refused(full, "", 1)
 
 
-def test_who_comes_back_when_told_finds_his_place_though_others_were_quicker(
+def test_a_reservation_holds_though_others_were_quicker(
     full: Admission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = refused(full, "", 1, "patient")
     then = time.monotonic() + seconds
-    hear(full, 2)
+    notify_ends(full, 2)
     monkeypatch.setattr(time, "monotonic", lambda: then)
     full.admit("", 1, "one of many")
     assert refused(full, "", 1, "the next of many") >= 1
     full.admit("", 1, "patient")
 
 
-def test_a_place_that_is_not_fetched_is_free_again(
-    full: Admission, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unused_reservation_expires(full: Admission, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = refused(full, "", 1, "gone")
-    hear(full, 1)
+    notify_ends(full, 1)
     then = time.monotonic() + seconds
     monkeypatch.setattr(time, "monotonic", lambda: then)
     refused(full, "", 1, "another")
@@ -113,27 +111,29 @@ def test_a_place_that_is_not_fetched_is_free_again(
     full.admit("", 1, "a third")
 
 
-def test_asking_too_early_does_not_put_off_anybody(full: Admission) -> None:
+def test_retrying_too_early_delays_nobody(full: Admission) -> None:
     times = [refused(full, "", 5, "impatient") for _ in range(100)]
     assert max(times) <= 1
     assert refused(full, "", 5, "another") <= 2
 
 
 @pytest.mark.parametrize(("client", "count"), [("", LIMIT + 1), ("guest", QUOTA + 1)])
-def test_what_never_fits_is_not_told_to_come_back(full: Admission, client: str, count: int) -> None:
+def test_a_request_that_never_fits_gets_no_retry_time(
+    full: Admission, client: str, count: int
+) -> None:
     with pytest.raises(RequestError) as caught:
         full.admit(client, count)
     assert caught.value.kind is ErrorKind.TOO_LARGE
 
 
-def test_places_that_nobody_fetches_shut_nobody_out_of_an_empty_queue(
+def test_unused_reservations_do_not_block_an_empty_queue(
     full: Admission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(100):
         refused(full, "", 1)
     later = time.monotonic() + 9
     monkeypatch.setattr("reward_server.jobs.admission.time.monotonic", lambda: later)
-    assert full._promises.kept_for_others("", later) > LIMIT
-    hear(full, LIMIT)
+    assert full._reservations.due_to_others("", later) > LIMIT
+    notify_ends(full, LIMIT)
     for _ in range(LIMIT // 2):
         full.admit("", 1, str(uuid4()))

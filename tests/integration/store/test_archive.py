@@ -12,7 +12,7 @@ import pytest_asyncio
 from sqlalchemy import text
 
 from reward_server.errors import RequestError, SetupError
-from reward_server.jobs.retention import Retention, forget
+from reward_server.jobs.retention import Retention, prune_all
 from reward_server.model import Program, PromptKind
 from reward_server.store.solutions.archive import Archive
 from reward_server.store.solutions.files import check_name, reading, writing
@@ -274,22 +274,22 @@ async def test_the_best_and_their_ancestors_are_never_pruned(
     young = await add(store, reward=0.2)
     await age(engine, eldest, parent, best, loser, failed, other_run, other_task)
     retention = Retention(outputs_seconds=86_400.0, solutions_seconds=None, keep_best=1)
-    assert await forget(archive.pruning, retention) == (2, 0)
+    assert await prune_all(archive.pruning, retention) == (2, 0)
     texts = {record["id"]: record["stdout_tail"] for record in await records(archive)}
     assert {one for one, tail in texts.items() if tail == ""} == {str(loser), str(failed)}
     retention = Retention(outputs_seconds=None, solutions_seconds=86_400.0, keep_best=1)
-    assert await forget(archive.pruning, retention) == (0, 2)
+    assert await prune_all(archive.pruning, retention) == (0, 2)
     left = await found(store)
     assert left == {eldest, parent, best, other_run, other_task, young}
     async with engine.connect() as connection:
         jobs = (await connection.execute(text("SELECT count(*) FROM jobs"))).scalar_one()
     assert jobs == len(left)
-    assert await forget(archive.pruning, retention) == (0, 0)
+    assert await prune_all(archive.pruning, retention) == (0, 0)
 
 
 async def test_without_a_setting_nothing_is_forgotten(
     store: Store, archive: Archive, engine: AsyncEngine
 ) -> None:
     await age(engine, *[await add(store, reward=-10.0, failure=FAILURE) for _ in range(3)])
-    assert await forget(archive.pruning, Retention(None, None, 1)) == (0, 0)
+    assert await prune_all(archive.pruning, Retention(None, None, 1)) == (0, 0)
     assert await archive.transfer.count(EVERYTHING) == 3

@@ -119,10 +119,10 @@ async def test_a_lease_that_lapses_is_a_fault_and_fences_off_its_worker(
 ) -> None:
     job_id = await add(store)
     (stale,) = await take(queue)
-    assert await queue.hold(CLAIM, [job_id]) == {job_id: 1}
+    assert await queue.renew(CLAIM, [job_id]) == {job_id: 1}
     await let_lapse(engine)
     assert await queue.expire(3) == 1
-    assert await queue.hold(CLAIM, [job_id]) == {}
+    assert await queue.renew(CLAIM, [job_id]) == {}
     with pytest.raises(InfrastructureError) as caught:
         await store.record(job_id, stale.attempt, verdict())
     assert caught.value.kind is ErrorKind.WORKER_LOST
@@ -140,7 +140,7 @@ async def test_a_worker_that_comes_back_to_a_job_of_its_own_is_fenced_too(
     await let_lapse(engine)
     await queue.expire(3)
     await take(queue)
-    assert await queue.hold(CLAIM, [job_id]) == {job_id: 2}
+    assert await queue.renew(CLAIM, [job_id]) == {job_id: 2}
     with pytest.raises(InfrastructureError):
         await store.record(job_id, stale.attempt, verdict())
 

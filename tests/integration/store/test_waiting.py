@@ -1,4 +1,4 @@
-"""Whoever waits costs the database nothing, and hears of every end, told or not."""
+"""Waiting costs the database nothing, and no end is missed, notified or not."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ MANY = 300
 
 
 @pytest_asyncio.fixture
-async def endings(engine: AsyncEngine) -> CompletionNotifier:
+async def notifier(engine: AsyncEngine) -> CompletionNotifier:
     return CompletionNotifier(Queue(engine))
 
 
 @pytest_asyncio.fixture
-async def desk(
-    engine: AsyncEngine, store: Store, endings: CompletionNotifier, tmp_path: Path
+async def service(
+    engine: AsyncEngine, store: Store, notifier: CompletionNotifier, tmp_path: Path
 ) -> JobService:
-    admission = Admission(Queue(engine), endings, 20_000, {})
-    bounds = DeadlineConfig(1, 1, 1, 1, 1, 1, 1)
-    return JobService(store, Batches(engine), Registry(tmp_path), endings, admission, bounds)
+    admission = Admission(Queue(engine), notifier, 20_000, {})
+    deadlines = DeadlineConfig(1, 1, 1, 1, 1, 1, 1)
+    return JobService(store, Batches(engine), Registry(tmp_path), notifier, admission, deadlines)
 
 
 @contextmanager
@@ -71,9 +71,9 @@ async def end(store: Store, job_id: UUID) -> StoredAnswer:
     return await store.record(job_id, 1, verdict())
 
 
-async def settle(endings: CompletionNotifier, count: int) -> None:
+async def settle(notifier: CompletionNotifier, count: int) -> None:
     """Give those who begin to wait the time to have asked once."""
-    await until(lambda: len(endings._expected) >= count)
+    await until(lambda: len(notifier._subscriptions) >= count)
     await asyncio.sleep(0.2)
 
 
@@ -83,92 +83,92 @@ async def until(happens: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_those_who_wait_hold_no_connection_and_are_looked_after_by_one_question(
-    desk: JobService, store: Store, endings: CompletionNotifier, engine: AsyncEngine
+async def test_waiting_clients_hold_no_connection_and_share_one_query(
+    service: JobService, store: Store, notifier: CompletionNotifier, engine: AsyncEngine
 ) -> None:
     jobs = await accept(store, MANY)
     with listening(engine) as made:
-        waiting = [asyncio.create_task(desk.wait(job_id, None)) for job_id in jobs[:-50]]
-        waiting += [asyncio.create_task(desk.wait_for_any(jobs[-50:], 3600)) for _ in range(50)]  # type: ignore[arg-type]
+        waiting = [asyncio.create_task(service.wait(job_id, None)) for job_id in jobs[:-50]]
+        waiting += [asyncio.create_task(service.wait_for_any(jobs[-50:], 3600)) for _ in range(50)]  # type: ignore[arg-type]
         pool: Any = engine.sync_engine.pool
         await until(lambda: len(made) == MANY and pool.checkedout() == 0)
         await asyncio.sleep(0.5)
-        await endings.look()
+        await notifier.poll()
         assert len(made) == MANY + 1
     assert not any(task.done() for task in waiting)
-    endings.stop()
+    notifier.stop()
     left = await asyncio.gather(*waiting)
     assert left == [JobState.RUNNING] * (MANY - 50) + [{}] * 50
 
 
-async def test_an_end_that_nobody_told_of_reaches_the_one_who_waits(
-    desk: JobService, store: Store, endings: CompletionNotifier
+async def test_polling_finds_an_end_without_a_notification(
+    service: JobService, store: Store, notifier: CompletionNotifier
 ) -> None:
     jobs = await accept(store, 3)
-    one = asyncio.create_task(desk.wait(jobs[0], None))
-    other = asyncio.create_task(desk.wait(jobs[1], None))
-    many = asyncio.create_task(desk.wait_for_any([jobs[0], jobs[2]], 3600))
-    await settle(endings, 3)
+    one = asyncio.create_task(service.wait(jobs[0], None))
+    other = asyncio.create_task(service.wait(jobs[1], None))
+    many = asyncio.create_task(service.wait_for_any([jobs[0], jobs[2]], 3600))
+    await settle(notifier, 3)
     answer = await end(store, jobs[0])
-    await endings.look()
+    await notifier.poll()
     assert await one == answer
     assert await many == {jobs[0]: answer}
     assert not other.done()
-    endings.tell(jobs[1], await end(store, jobs[1]))
+    notifier.notify(jobs[1], await end(store, jobs[1]))
     assert isinstance(await other, StoredAnswer)
 
 
-async def test_what_is_told_with_its_answer_is_not_read(
-    desk: JobService, store: Store, endings: CompletionNotifier, engine: AsyncEngine
+async def test_an_answer_in_a_notification_is_not_read_again(
+    service: JobService, store: Store, notifier: CompletionNotifier, engine: AsyncEngine
 ) -> None:
     jobs = await accept(store, 2)
-    one = asyncio.create_task(desk.wait(jobs[0], None))
-    many = asyncio.create_task(desk.wait_for_any(jobs, 3600))
-    await settle(endings, 2)
+    one = asyncio.create_task(service.wait(jobs[0], None))
+    many = asyncio.create_task(service.wait_for_any(jobs, 3600))
+    await settle(notifier, 2)
     answer = await end(store, jobs[0])
     with listening(engine) as made:
-        endings.tell(jobs[0], answer)
+        notifier.notify(jobs[0], answer)
         assert await one == answer
         assert await many == {jobs[0]: answer}
     assert made == []
 
 
-async def test_a_job_that_is_run_again_is_waited_for_as_before(
-    desk: JobService, store: Store, endings: CompletionNotifier
+async def test_a_wait_continues_while_a_job_is_retried(
+    service: JobService, store: Store, notifier: CompletionNotifier
 ) -> None:
     (job_id,) = await accept(store, 1)
-    one = asyncio.create_task(desk.wait(job_id, None))
-    await settle(endings, 1)
-    endings.tell(job_id)  # a fault that may pass
+    one = asyncio.create_task(service.wait(job_id, None))
+    await settle(notifier, 1)
+    notifier.notify(job_id)  # a fault that may pass
     await asyncio.sleep(0.2)
     assert not one.done()
-    endings.tell(job_id, await end(store, job_id))
+    notifier.notify(job_id, await end(store, job_id))
     assert isinstance(await one, StoredAnswer)
 
 
 async def follow_all(
-    engine: AsyncEngine, endings: CompletionNotifier, batch_id: UUID
+    engine: AsyncEngine, notifier: CompletionNotifier, batch_id: UUID
 ) -> AsyncIterator[BatchProgress]:
     batches = Batches(engine)
     batch = await batches.get(batch_id)
     assert batch is not None
-    async for progress in follow(batches, endings, batch, 3600):
+    async for progress in follow(batches, notifier, batch, 3600):
         yield progress
 
 
-async def test_a_batch_is_read_once_and_then_only_what_has_ended(
-    store: Store, endings: CompletionNotifier, engine: AsyncEngine
+async def test_a_batch_is_read_once_and_then_only_its_ended_items(
+    store: Store, notifier: CompletionNotifier, engine: AsyncEngine
 ) -> None:
     orders = [NewJob(SUBMISSION, "digest", f"k{n // 2}") for n in range(40)]
     batch_id, jobs = await Batches(engine).create(orders, 40, cancels_rest=False)
     await Queue(engine).claim(CLAIM, 20, ["spaceship"])
     early, told, missed, *rest = dict.fromkeys(jobs)
     await end(store, early)
-    steps = follow_all(engine, endings, batch_id)
+    steps = follow_all(engine, notifier, batch_id)
     first = await anext(steps)
     assert [item.index for item in first.ended] == [0, 1]
     with listening(engine) as made:
-        endings.tell(told, answer := await end(store, told))
+        notifier.notify(told, answer := await end(store, told))
         made.clear()
         second = await anext(steps)
         assert made == []
@@ -176,38 +176,38 @@ async def test_a_batch_is_read_once_and_then_only_what_has_ended(
         assert second.answers == {told: answer}
         await end(store, missed)
         made.clear()
-        await endings.look()
+        await notifier.poll()
         third = await anext(steps)
         assert [item.index for item in third.ended] == [4, 5]
         assert len(made) == 2
         assert str(rest[0]) not in str(made[1])
     for job_id in rest:
-        endings.tell(job_id, await end(store, job_id))
+        notifier.notify(job_id, await end(store, job_id))
     last = await anext(steps)
     assert last.is_complete
     assert [item.index for item in last.ended] == list(range(6, 40))
     assert [one async for one in steps] == []
 
 
-async def test_a_program_that_waits_is_read_once_to_be_shown_ahead(
+async def test_a_waiting_program_is_read_once_for_prefetching(
     store: Store, engine: AsyncEngine
 ) -> None:
     queue, asked = Queue(engine), _Asked()
-    foresight = InstrumentationPrefetcher(asked, 10)  # type: ignore[arg-type]
+    prefetcher = InstrumentationPrefetcher(asked, 10)  # type: ignore[arg-type]
     try:
         for _ in range(3):
             await store.accept(NewJob(SUBMISSION, "digest"))
-            foresight._next_look = 0.0
+            prefetcher._next_at = 0.0
             with listening(engine) as made:
-                await foresight.look(queue)
-            assert ["print(1)" in str(one) for one in made] == [False, False]
+                await prefetcher.prefetch(queue)
+            assert [str(SUBMISSION.code) in str(one) for one in made] == [False, False]
             assert str(made[1][1]).count("UUID") <= 1
         with listening(engine) as made:
-            await foresight.look(queue)
+            await prefetcher.prefetch(queue)
         assert made == []
         await until(lambda: len(asked.programs) == 3)
     finally:
-        await foresight.aclose()
+        await prefetcher.aclose()
 
 
 class _Asked:

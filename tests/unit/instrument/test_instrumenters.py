@@ -11,7 +11,7 @@ from reward_server.instrument.lm.instrumenter import LmInstrumenter
 from reward_server.instrument.off import OffInstrumenter
 from reward_server.instrument.parser import StaticInstrumenter
 from reward_server.model import ErrorKind, Failure, Instrumentation, Marker, Milestone, Program
-from reward_server.subprocess_pool import ChildPool
+from reward_server.subprocess_pool import SubprocessPool
 from tests.support.lm_endpoints import MODEL, ScriptedEndpoint, places
 from tests.unit.instrument.corpus import PROGRAMS
 
@@ -146,7 +146,7 @@ async def test_a_program_past_the_deadline_is_too_complex() -> None:
 
 async def test_a_child_that_never_answers_is_our_fault() -> None:
     instrumenter = StaticInstrumenter(size=1)
-    instrumenter.parser._pool = ChildPool("reward_server.instrument.missing", 1)
+    instrumenter.parser._pool = SubprocessPool("reward_server.instrument.missing", 1)
     with pytest.raises(InfrastructureError) as caught:
         await instrumenter.instrument(Program(CODE))
     await instrumenter.aclose()

@@ -1,4 +1,4 @@
-"""Every job has the time it can need, and no more than can be computed beforehand."""
+"""Every job gets the time it may need, and ends within a time known in advance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reward_server.settings import JobSettings, Settings
 WALL = 100.0
 
 
-def bounds(slots: int, ahead: int | None) -> DeadlineConfig:
+def deadlines(slots: int, ahead: int | None) -> DeadlineConfig:
     settings = Settings(
         max_attempts=1,
         jobs=JobSettings(ahead=ahead),
@@ -24,7 +24,7 @@ def bounds(slots: int, ahead: int | None) -> DeadlineConfig:
 
 
 def last_end(slots: int, ahead: int, own_wall_seconds: float) -> float:
-    """Return when the last of the jobs a worker borrowed at once ends, all others being longest."""
+    """Return when the last of the jobs a worker leased at once ends; all others take longest."""
     free = [0.0] * slots
     for _ in range(slots + ahead - 1):
         heapq.heapreplace(free, free[0] + WALL)
@@ -33,20 +33,20 @@ def last_end(slots: int, ahead: int, own_wall_seconds: float) -> float:
 
 @pytest.mark.parametrize("own_wall_seconds", [1.0, WALL])
 @pytest.mark.parametrize(("slots", "ahead"), [(1, 0), (1, 1), (2, 2), (4, 4), (2, 7), (1, 5)])
-def test_a_job_borrowed_ahead_behind_the_longest_programs_does_not_run_out_of_time(
+def test_a_job_leased_behind_the_longest_programs_has_enough_time(
     slots: int, ahead: int, own_wall_seconds: float
 ) -> None:
-    made = bounds(slots, ahead)
+    made = deadlines(slots, ahead)
     around = made.instrument_seconds + made.grade_seconds
     needed = last_end(slots, ahead, own_wall_seconds) + around
     assert budget_seconds(made, own_wall_seconds) >= needed
 
 
-def test_unless_set_no_more_is_borrowed_ahead_than_there_are_slots() -> None:
-    assert bounds(2, None).programs_before == 1
+def test_by_default_a_worker_leases_at_most_slots_jobs_ahead() -> None:
+    assert deadlines(2, None).programs_before == 1
 
 
 def test_a_job_ends_within_its_time_in_the_queue_and_its_budget() -> None:
-    made = bounds(2, 2)
+    made = deadlines(2, 2)
     least = made.queue_seconds + budget_seconds(made, WALL)
     assert least < bound_seconds(made, WALL) < least + made.lease_seconds + 60
