@@ -53,11 +53,11 @@ ELSEWHERE = {
     ),
     "REQ-01": (
         "tests/integration/api/contract/test_malformed_requests.py",
-        "def test_a_body_that_means_nothing_is_refused",
+        "def test_a_malformed_body_is_an_invalid_request",
     ),
     "REQ-02": (
         "tests/integration/api/contract/test_score_contract.py",
-        "def test_a_large_body_in_chunks_is_refused_while_it_comes_in",
+        "def test_a_large_chunked_body_is_refused_while_it_is_read",
     ),
     "REQ-04": (
         "tests/integration/api/contract/test_score_contract.py",
@@ -73,7 +73,7 @@ ELSEWHERE = {
     ),
     "REQ-08": (
         "tests/integration/api/contract/test_malformed_requests.py",
-        "def test_whatever_is_sent_is_answered_or_refused",
+        "def test_any_body_gets_an_answer_or_a_problem",
     ),
     "REQ-10": (
         "tests/integration/api/contract/test_score_contract.py",
@@ -105,7 +105,7 @@ ELSEWHERE = {
     ),
     "LOAD-08": (
         "tests/integration/store/test_queue.py",
-        "def test_the_time_of_a_job_is_one_for_all_attempts",
+        "def test_all_attempts_of_a_job_share_one_deadline",
     ),
     "CRASH-01": (
         "tests/integration/api/test_operation.py",
@@ -145,7 +145,7 @@ ELSEWHERE = {
     ),
     "CRASH-14": (
         "tests/integration/store/test_schema.py",
-        "def test_an_older_server_goes_on_while_a_newer_one_moves_in",
+        "def test_an_older_server_runs_on_during_a_migration",
     ),
 }
 IDS = [f"{group}-{number:02}" for group, numbers in KNOWN.items() for number in numbers]

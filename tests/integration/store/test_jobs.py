@@ -35,7 +35,7 @@ async def count(engine: AsyncEngine, table: str) -> int:
         return int(rows.scalar_one())
 
 
-async def test_an_accepted_job_can_be_run_again_from_its_row(store: Store) -> None:
+async def test_a_job_row_has_all_that_running_it_again_takes(store: Store) -> None:
     submission = replace(SUBMISSION, parent_id=str(uuid4()))
     accepted = await store.accept(NewJob(submission, "digest", "key"))
     assert accepted.is_new
@@ -51,7 +51,7 @@ async def test_without_a_key_every_job_is_new(store: Store) -> None:
     assert second.is_new
 
 
-async def test_the_same_key_joins(store: Store) -> None:
+async def test_the_same_key_joins_the_job(store: Store) -> None:
     job_id, _ = await started(store, "key")
     joined = await store.accept(NewJob(SUBMISSION, "digest", "key"))
     assert (joined.job_id, joined.is_new, joined.state) == (job_id, False, JobState.RUNNING)
@@ -73,7 +73,7 @@ async def test_twenty_at_once_with_one_key_make_one_job(store: Store, engine: As
     assert await count(engine, "jobs") == 1
 
 
-async def test_an_errored_job_is_run_again_by_exactly_one_of_many(
+async def test_only_one_of_many_requests_runs_an_errored_job_again(
     store: Store, engine: AsyncEngine
 ) -> None:
     job_id, attempt = await started(store, "key")
@@ -105,7 +105,7 @@ async def test_an_errored_job_is_not_run_again_for_another_body(
     assert job.state is JobState.ERRORED
 
 
-async def test_a_result_comes_back_whole(store: Store) -> None:
+async def test_a_stored_verdict_is_read_back_whole(store: Store) -> None:
     job_id, attempt = await started(store)
     stored = await store.record(job_id, attempt, verdict())
     answer = await store.answer(job_id)
@@ -139,7 +139,7 @@ async def test_recording_twice_gives_one_row(store: Store, engine: AsyncEngine) 
     assert await count(engine, "solutions") == 1
 
 
-async def test_many_at_once_record_one_row(store: Store, engine: AsyncEngine) -> None:
+async def test_concurrent_records_make_one_row(store: Store, engine: AsyncEngine) -> None:
     job_id, attempt = await started(store)
     stored = await asyncio.gather(*(store.record(job_id, attempt, verdict()) for _ in range(10)))
     assert len({one.solution_id for one in stored}) == 1
@@ -156,7 +156,7 @@ async def test_a_cancelled_job_takes_no_result(store: Store) -> None:
 
 
 @pytest.mark.parametrize("reward", [float("nan"), float("inf"), float("-inf")])
-async def test_a_reward_that_is_no_number_is_refused(store: Store, reward: float) -> None:
+async def test_a_reward_that_is_not_finite_is_refused(store: Store, reward: float) -> None:
     job_id, attempt = await started(store)
     with pytest.raises(InfrastructureError) as caught:
         await store.record(job_id, attempt, verdict(reward))
@@ -193,7 +193,7 @@ async def test_a_parent_that_is_no_id_is_refused(store: Store) -> None:
         await store.accept(NewJob(replace(SUBMISSION, parent_id="x"), "digest"))
 
 
-async def test_an_unreachable_database_is_our_failure() -> None:
+async def test_an_unreachable_database_is_a_store_error() -> None:
     engine = make_engine("postgres://nobody@/none?host=/nonexistent")
     with pytest.raises(InfrastructureError) as caught:
         await Store(engine).ping()
@@ -219,7 +219,7 @@ async def test_a_connection_that_the_server_closed_is_replaced(
     await engine.dispose()
 
 
-async def test_steps_are_cancelled_together_whatever_state_their_jobs_are_in(
+async def test_cancelling_steps_covers_queued_and_running_jobs(
     store: Store, engine: AsyncEngine
 ) -> None:
     async def add(step: int | None, run_id: str = "r", client: str = "a") -> UUID:
@@ -240,7 +240,7 @@ async def test_steps_are_cancelled_together_whatever_state_their_jobs_are_in(
     assert caught.value.kind is ErrorKind.CANCELLED
 
 
-async def test_steps_that_are_just_being_lent_are_cancelled_too(
+async def test_cancelling_steps_covers_jobs_being_leased_meanwhile(
     store: Store, engine: AsyncEngine
 ) -> None:
     submission = replace(SUBMISSION, run_id="r", step=1)

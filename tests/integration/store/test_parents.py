@@ -1,4 +1,4 @@
-"""Looking for parents stays quick: every hot query goes by an index, whatever the table holds."""
+"""Every frequent query for parents uses an index, whatever the table contains."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ async def test_hot_queries_never_read_the_whole_table(store: Store, engine: Asyn
         assert "Seq Scan" not in plan, f"{name}: {plan}"
 
 
-async def test_no_query_hands_out_more_than_it_may_scan(store: Store, engine: AsyncEngine) -> None:
+async def test_queries_for_parents_return_a_bounded_number_of_rows(
+    store: Store, engine: AsyncEngine
+) -> None:
     del store
     await many.fill(engine, 0, 2000, TASKS, "print(1)\n")
     looker = Parents(engine)

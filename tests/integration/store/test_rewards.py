@@ -1,4 +1,4 @@
-"""Rewards under other schemes are kept beside the answers, which stay as they were given."""
+"""Rewards under other schemes are stored beside the answers, which never change."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_a_page_is_kept_as_a_whole_or_not_at_all(store: Store, value: floa
     assert (await found(store, one)).rewards == ()
 
 
-async def test_rewards_go_with_their_solution(store: Store, engine: AsyncEngine) -> None:
+async def test_rewards_are_deleted_with_their_solution(store: Store, engine: AsyncEngine) -> None:
     solution_id = await add(store)
     await store.keep_rewards("normalised", 1, {solution_id: 0.5})
     async with engine.connect() as connection:
@@ -115,7 +115,7 @@ async def test_rewards_go_with_their_solution(store: Store, engine: AsyncEngine)
         assert rows.scalar_one() == 0
 
 
-async def test_outcomes_come_page_by_page_with_what_a_reward_is_made_of(store: Store) -> None:
+async def test_outcomes_come_in_pages_with_all_that_a_reward_takes(store: Store) -> None:
     ids = [await add(store, failure=FAILURE if number % 2 else None) for number in range(5)]
     seen: list[StoredOutcome] = []
     last = None
@@ -132,9 +132,7 @@ async def test_outcomes_come_page_by_page_with_what_a_reward_is_made_of(store: S
     assert await store.outcomes(OutcomeFilter(run_id="\x00"), None, 2) == ()
 
 
-async def test_stored_solutions_are_rescored_and_stay_as_they_are(
-    store: Store, tmp_path: Path
-) -> None:
+async def test_rescoring_does_not_change_stored_solutions(store: Store, tmp_path: Path) -> None:
     valid, failed = await add(store, OF_PIZZA), await add(store, OF_PIZZA, failure=FAILURE)
     before = [(await found(store, one)).answer for one in (valid, failed)]
     registry = prepared(tmp_path)
@@ -153,7 +151,7 @@ async def test_stored_solutions_are_rescored_and_stay_as_they_are(
     assert (await found(store, valid)).rewards == rewards
 
 
-async def test_solutions_on_other_data_are_skipped_unless_the_scheme_needs_no_scale(
+async def test_solutions_on_other_data_are_skipped_if_a_scale_is_needed(
     store: Store, tmp_path: Path
 ) -> None:
     pizza, unknown = await add(store, OF_PIZZA), await add(store)
@@ -168,7 +166,7 @@ async def test_solutions_on_other_data_are_skipped_unless_the_scheme_needs_no_sc
     assert await kept(store, unknown) == {"paper": (1, 0.8)}
 
 
-async def test_only_what_is_asked_for_is_rescored_over_many_pages(
+async def test_only_selected_solutions_are_rescored(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reward_server.rescoring._PAGE", 2)

@@ -1,7 +1,7 @@
-"""What Schemathesis is told about this server, as a module that it loads.
+"""Hooks that Schemathesis loads to test this server.
 
 Requests stay what they were drawn as, except where they would only cost time, where they would
-never get beyond the first door, or where JSON Schema has no words for what is asked for. Only parts
+be refused at once, or where JSON Schema cannot express a condition. Only parts
 that are valid by themselves are touched, so that a request that was drawn as invalid stays so.
 """
 
