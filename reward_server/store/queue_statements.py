@@ -1,7 +1,7 @@
-"""Statements on the queue: who may work on what, and for how long.
+"""SQL statements on the queue: leases of jobs.
 
-All times are the database's. A job leaves `running` with a new attempt number or for good, so
-that whoever held it before can write nothing more.
+All times are the database's, so the clocks of workers do not matter. A job leaves `running` with a
+new attempt number or for good: a worker that held an earlier lease cannot write any more.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ RELEASE = text(f"""
     WHERE worker = :worker AND state = 'running' RETURNING id
 """)  # noqa: S608
 
-# A worker that did not say in time that it lives has lost its jobs.
+# A worker that did not renew a lease in time has lost the job. SKIP LOCKED passes over a row that
+# its worker is renewing or recording at this moment; `is_last` is computed from the locked row.
 EXPIRE = text(f"""
     UPDATE jobs SET faults = faults + 1, {_BACK},
         state = CASE WHEN is_last THEN 'errored' ELSE 'queued' END,
@@ -136,7 +137,7 @@ DEPTH = text("""
 
 RUNNING = text("SELECT count(*) AS running FROM jobs WHERE state = 'running'")
 
-# What does not exist has nothing left to wait for either.
+# A job that does not exist counts as ended: there is nothing left to wait for.
 ENDED = text("""
     SELECT wanted.id FROM unnest(CAST(:job_ids AS uuid[])) AS wanted (id)
         LEFT JOIN jobs ON jobs.id = wanted.id
