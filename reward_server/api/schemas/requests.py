@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import json
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, Self, TypeVar
 
 from pydantic import (
@@ -100,17 +101,8 @@ class JobRequest(BaseModel):
 
     def submission(self) -> Submission:
         """Return the submission for the pipeline."""
-        return Submission(
-            task_id=self.task_id,
-            completion=self.completion,
-            code=self.code,
-            run_id=self.run_id,
-            step=self.step,
-            sample_id=self.sample_id,
-            parent_id=self.parent_id,
-            prompt_kind=PromptKind(self.prompt_kind),
-            wall_seconds=self.wall_seconds,
-        )
+        same: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(Submission)}
+        return Submission(**same | {"prompt_kind": PromptKind(self.prompt_kind)})
 
     def digest(self) -> str:
         """Return a digest of the content; priority and waiting time are not part of it."""

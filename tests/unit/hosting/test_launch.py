@@ -142,16 +142,16 @@ def with_vllm(tmp_path: Path) -> dict[str, str]:
 def test_the_process_becomes_vllm_with_its_signals_and_exit_code(
     with_vllm: dict[str, str],
 ) -> None:
-    command = [COMMAND, "lm", "serve", "--port", "18001", "--", "--max-num-seqs", "8"]
+    command = [str(COMMAND), "lm", "serve", "--port", "18001", "--", "--max-num-seqs", "8"]
     with subprocess.Popen(
         command, env=with_vllm, cwd=ROOT, text=True, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
-        told = process.stdout.readline().split()
+        printed = process.stdout.readline().split()
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 7
-    assert told[:3] == [KEY, "--model", DEFAULT_MODEL]
-    assert told[-2:] == ["--max-num-seqs", "8"]
+    assert printed[:3] == [KEY, "--model", DEFAULT_MODEL]
+    assert printed[-2:] == ["--max-num-seqs", "8"]
 
 
 def test_a_dry_run_prints_the_command_and_starts_nothing(with_vllm: dict[str, str]) -> None:
