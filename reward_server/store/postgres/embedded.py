@@ -131,7 +131,7 @@ def _watch(location: PostgresLocation, socket_dir: Path, leaving: threading.Even
             if process.find_postgres(location) is None:
                 _restart(location, socket_dir)
         except (SetupError, OSError) as error:
-            log.error("%s; it is tried again", error)  # noqa: TRY400 - told, not traced
+            log.error("%s; trying again", error)  # noqa: TRY400 - no traceback
 
 
 def _restart(location: PostgresLocation, socket_dir: Path) -> None:
@@ -141,6 +141,6 @@ def _restart(location: PostgresLocation, socket_dir: Path) -> None:
         if not process.was_started_here(location):
             text = f"a process that this one cannot see has started Postgres in {location.home}"
             raise SetupError(text)
-        log.error("the embedded Postgres in %s has died; it is started again", location.home)
+        log.error("the embedded Postgres in %s has died; restarting it", location.home)
         process.start(location, socket_dir)
         process.wait_until_ready(location)

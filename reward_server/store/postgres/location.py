@@ -1,9 +1,9 @@
 """The location of the embedded Postgres and the account that runs it.
 
-Postgres refuses to run as root, so root hands it to a system account, and that account must
-be able to reach both the data and the binaries. The wheel's own launcher solves this by
-opening every parent directory to the world; here nothing is opened. What cannot be reached
-is placed below the system's state directory, and a link in the data directory says where.
+Postgres refuses to run as root, so root runs it as a system account, which must be able to reach
+the data and the binaries. The wheel's own launcher makes every parent directory accessible to all
+users; this module changes no permissions. Instead it moves what the account cannot reach below the
+system's state directory, and leaves a link to it in the data directory.
 """
 
 from __future__ import annotations
