@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kinds import add_kinds, servers_of
-from walk import ROOT, post_score
+from pipeline import ROOT, post_score
 
 from reward_server.sandbox.bubblewrap.command import build_environment, find_interpreter
 

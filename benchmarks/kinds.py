@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from pipeline import warm_up
 from server import Server, serving, temporary_folder
-from walk import warm_up
 
 if TYPE_CHECKING:
     import argparse

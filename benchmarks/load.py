@@ -1,9 +1,8 @@
-"""A full queue, thousands who wait, and whoever comes on top: does the server keep its head?
+"""Load test: a full queue, thousands of waiting connections, and more jobs than fit.
 
-The queue is filled through the API by a few clients, single jobs and batches in turn; then more is
-sent than fits, while thousands of connections wait for jobs, and whoever is refused comes back when
-he was told to. /livez is asked all along from another process. Client, server, Postgres and the
-programs share the machine.
+A few clients fill the queue through the API, with single jobs and batches in turn. Then they send
+more than fits and retry when the server says so, while thousands of connections wait for jobs.
+Another process probes /livez all the time. Client, server, Postgres and programs share the machine.
 
     .venv/bin/python benchmarks/load.py [--minutes 10] [--jobs 16000] [--waiting 2000]
 """
@@ -22,10 +21,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import uvloop
+from pipeline import TASK, warm_up
 from server import serving, temporary_folder
-from walk import TASK, warm_up
+from transport import WireMeter
 from watching import ProcessWatch, Pulse, Snapshot, bytes_per_minute, pulse
-from wire import WireMeter
 
 _CLIENTS = 8
 _BATCH = 500
@@ -38,7 +37,7 @@ _PROGRAM = "import time\ntime.sleep({nap})\nprint({number})\n" + "# as long as m
 
 @dataclass(slots=True)
 class RequestLoad:
-    """What the clients did and heard."""
+    """What the clients sent and received."""
 
     port: int
     nap_seconds: float
@@ -47,11 +46,11 @@ class RequestLoad:
     statuses: Counter[str] = field(default_factory=Counter)
     accepted: int = 0
     answered: int = 0
-    came_back: Counter[bool] = field(default_factory=Counter)
+    retries: Counter[bool] = field(default_factory=Counter)
     batch_seconds: list[float] = field(default_factory=list)
 
     def item(self) -> dict[str, object]:
-        """Return a program like no other."""
+        """Return an item with a unique program."""
         number = next(self.numbers)
         code = _PROGRAM.format(nap=self.nap_seconds, number=number)
         return {"task_id": TASK, "code": code, "run_id": f"run-{number % 4}"}
@@ -83,7 +82,7 @@ async def _fill(load: RequestLoad, count: int) -> None:
 async def _send(
     load: RequestLoad, wire: WireMeter, item: dict[str, object] | None = None
 ) -> float | None:
-    """Send a job and return when to come back, if it was refused."""
+    """Send a job; return after how many seconds to retry if it was refused."""
     reply = await wire.post("/v1/jobs", item or load.item())
     load.statuses[f"submit {reply.status}"] += 1
     if reply.status == 202:
@@ -94,7 +93,7 @@ async def _send(
 
 
 async def keep_sending(load: RequestLoad) -> None:
-    """Send for ever, and after a refusal come back when told to."""
+    """Send jobs forever, and retry a refused one when the server says so."""
     wire = WireMeter(load.port)
     while True:
         item = load.item()
@@ -102,11 +101,11 @@ async def keep_sending(load: RequestLoad) -> None:
         while seconds is not None:
             await asyncio.sleep(seconds)
             seconds = await _send(load, wire, item)
-            load.came_back[seconds is None] += 1
+            load.retries[seconds is None] += 1
 
 
 async def keep_waiting(load: RequestLoad, number: int) -> None:
-    """Wait for one job after another, the oldest first; every tenth waits for many at once."""
+    """Wait for one job after another, oldest first; every tenth client waits for many at once."""
     wire = WireMeter(load.port)
     while True:
         if not load.job_ids:
@@ -131,8 +130,8 @@ async def _wait_for_many(load: RequestLoad, wire: WireMeter) -> None:
     count = min(_MANY, len(load.job_ids))
     open_ids = {load.job_ids.popleft() for _ in range(count)}
     while open_ids:
-        asked = {"job_ids": list(open_ids), "wait_seconds": _WAIT_SECONDS}
-        reply = await wire.post("/v1/jobs/wait", asked)
+        body = {"job_ids": list(open_ids), "wait_seconds": _WAIT_SECONDS}
+        reply = await wire.post("/v1/jobs/wait", body)
         load.statuses[f"wait for many {reply.status}"] += 1
         if reply.status != 200:
             return
@@ -141,10 +140,10 @@ async def _wait_for_many(load: RequestLoad, wire: WireMeter) -> None:
         load.answered += len(ended)
 
 
-async def press(
+async def apply_load(
     load: RequestLoad, watch: ProcessWatch, options: argparse.Namespace
 ) -> tuple[float, float]:
-    """Put the server under load and return when it was full and when that was over."""
+    """Put the server under load; return when its queue was full and when the load ended."""
     looking = asyncio.create_task(watch.keep_looking())
     begun = time.monotonic()
     await fill(load, options.jobs)
@@ -165,7 +164,7 @@ async def press(
 
 
 def show(load: RequestLoad, beats: Pulse, watch: ProcessWatch, full: float, over: float) -> bool:
-    """Print the table and return whether all is as it should be."""
+    """Print the table and return whether all bounds hold."""
     latencies, looks = beats.since(full), watch.since(full)
     settled = watch.since(full + (over - full) / 5)
     minutes = (looks[-1].at - looks[0].at) / 60
@@ -179,33 +178,33 @@ def show(load: RequestLoad, beats: Pulse, watch: ProcessWatch, full: float, over
     growth = bytes_per_minute(settled)
     share = growth * minutes / statistics.mean(look.server_bytes for look in settled)
     lines: list[tuple[str, str, bool | None]] = [
-        ("jobs accepted, answers told", f"{load.accepted}, {load.answered}", None),
+        ("jobs accepted, answers received", f"{load.accepted}, {load.answered}", None),
         ("a job in a batch", f"{1e3 * statistics.median(load.batch_seconds):.2f} ms", None),
         ("queued, least to most", _span([look.queued for look in looks]), None),
         ("ended a second", f"{_rate([(look.at, look.ended) for look in looks]):.1f}", None),
         ("statuses", ", ".join(f"{k}: {v}" for k, v in sorted(load.statuses.items()) if v), None),
-        ("refused, came back and were let in", _kept(load.came_back), None),
-        ("errors but 429", str(wrong or "none"), not wrong and not beats.failed),
+        ("retries that were accepted", _kept(load.retries), None),
+        ("errors other than 429", str(wrong or "none"), not wrong and not beats.failed),
         (
             "/livez p50, p99, max",
             f"{p50:.1f}, {p99:.1f}, {latencies[-1]:.1f} ms",
             p99 < _SLOWEST_MS,
         ),
-        ("/livez while it was filled: p99", f"{_p99(filling):.1f} ms", _p99(filling) < _SLOWEST_MS),
+        ("/livez while filling: p99", f"{_p99(filling):.1f} ms", _p99(filling) < _SLOWEST_MS),
         ("server's memory", _span([look.server_bytes / 2**20 for look in looks]) + " MiB", None),
         ("its slope", f"{growth / 2**20:+.2f} MiB a minute ({share:+.1%})", share < _GROWTH_SHARE),
         ("cores used: server, Postgres, all", _cores(looks), None),
         ("database connections", _span([look.connections for look in looks]), None),
-        ("of these at work", _span([look.busy_connections for look in looks]), None),
+        ("of these busy", _span([look.busy_connections for look in looks]), None),
     ]
     for name, value, is_good in lines:
-        verdict = "" if is_good is None else ("ok" if is_good else "NOT AS IT SHOULD BE")
+        verdict = "" if is_good is None else ("ok" if is_good else "OUT OF BOUNDS")
         print(f"{name:36}{value:44}{verdict}")
     return all(is_good is not False for _, _, is_good in lines)
 
 
 def _cores(looks: list[Snapshot]) -> str:
-    """Return how much of the machine was at work; what neither has used is programs and others."""
+    """Return the cores that the server, Postgres and the whole machine used."""
     rates = [
         _rate([(look.at, getattr(look, name)) for look in looks])
         for name in ("server_seconds", "database_seconds", "machine_seconds")
@@ -226,8 +225,8 @@ def _rate(points: list[tuple[float, float]]) -> float:
     return (now - before) / (last - first)
 
 
-def _kept(came_back: Counter[bool]) -> str:
-    return f"{came_back[True]} of {came_back.total()}"
+def _kept(retries: Counter[bool]) -> str:
+    return f"{retries[True]} of {retries.total()}"
 
 
 def main() -> None:
@@ -247,7 +246,7 @@ def main() -> None:
             load = RequestLoad(server.port, options.nap_seconds)
             watch = ProcessWatch(server.pid, server.port, parent / "data")
             with pulse(server.port) as beats:
-                full, over = uvloop.run(press(load, watch, options))
+                full, over = uvloop.run(apply_load(load, watch, options))
             is_good = show(load, beats, watch, full, over)
     sys.exit(0 if is_good else 1)
 

@@ -1,11 +1,11 @@
 """How well a batch of programs of very different length fills the slots.
 
-The programs sleep, so that a busy machine does not matter, for times with a long tail (lognormal, a
-fixed seed). Two batches, one after the other:
+The programs sleep, so that a busy machine does not matter, for times with a long tail (lognormal,
+with a fixed seed). Two batches run, one after the other:
 
-- all of it: from the first start to the last end, against what no order could beat, the longest
-  program or the sum over the slots, all by the durations the server measured;
-- half of it (`min_complete`): when the call returned, against when the last that was needed ended.
+- a whole batch: its time against the lower bound of any order, which is the longest program or the
+  sum over the slots, by the durations the server measured;
+- half a batch (`min_complete`): when the call returned, against when the last needed job ended.
 
     .venv/bin/python benchmarks/packing.py [--programs 128] [--slots 2] [--seconds 75]
 """
@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from pipeline import TASK, warm_up
 from server import serving, temporary_folder
-from walk import TASK, warm_up
 
 _SEED = 7
 _SIGMA = 1.0
@@ -42,11 +42,11 @@ class Packing:
     returned: float
 
     def least(self, slots: int) -> float:
-        """Return the least time that any order could have taken."""
+        """Return the lower bound of any order."""
         return max(*self.durations, sum(self.durations) / slots)
 
     def in_order(self, slots: int) -> float:
-        """Return what slots take that lose no time between programs and know no duration before."""
+        """Return the time of this order if no slot ever idles between programs."""
         free = [0.0] * slots
         for duration in self.durations:
             heapq.heapreplace(free, free[0] + duration)
@@ -54,15 +54,15 @@ class Packing:
 
 
 def draw_naps(count: int, slots: int, seconds: float) -> list[float]:
-    """Draw lengths with a long tail that together fill every slot for so long."""
-    chance = random.Random(_SEED)  # noqa: S311 - a benchmark that is the same every time
+    """Draw durations with a long tail that together fill every slot for so long."""
+    chance = random.Random(_SEED)  # noqa: S311 - the same programs every time
     drawn = [chance.lognormvariate(0, _SIGMA) for _ in range(count)]
     scale = slots * seconds / sum(drawn)
     return [scale * one for one in drawn]
 
 
 def items(naps: list[float]) -> list[dict[str, object]]:
-    """Return a program for every nap."""
+    """Return one item per nap."""
     return [
         {"task_id": TASK, "code": f"import time\ntime.sleep({nap:.4f})\nprint({number})\n"}
         for number, nap in enumerate(naps)
@@ -70,7 +70,7 @@ def items(naps: list[float]) -> list[dict[str, object]]:
 
 
 def stream(url: str, naps: list[float]) -> Packing:
-    """Have a batch scored over one connection and note how long that took."""
+    """Score a batch over one connection and measure it."""
     durations: dict[int, float] = {}
     boots: list[float] = []
     body = {"items": items(naps)}
@@ -87,7 +87,7 @@ def stream(url: str, naps: list[float]) -> Packing:
 
 
 def wait_for_some(url: str, naps: list[float], enough: int) -> float:
-    """Return when the call for a part of a batch came back over when that part had ended."""
+    """Return the call's time for a part of a batch, relative to the end of that part."""
     body = {"items": items(naps), "min_complete": enough}
     begun = time.monotonic()
     sent = httpx.post(f"{url}/v1/batches", json=body, timeout=60).raise_for_status().json()
@@ -124,14 +124,14 @@ def main() -> None:
     )
     print(f"span over the least possible      {span:.4f}   {_verdict(span, _MOST_SPAN)}")
     boot = sum(packing.boots) / options.slots / least
-    print(f"  of which by this very order     {in_order / least:.4f}")
-    print(f"  of which boxes that start      +{boot:.4f}")
+    print(f"  of which due to this order       {in_order / least:.4f}")
+    print(f"  of which sandbox start-up      +{boot:.4f}")
     print(f"call for half over its last end   {late:.4f}   {_verdict(late, _MOST_LATE)}")
     sys.exit(0 if span <= _MOST_SPAN and late <= _MOST_LATE else 1)
 
 
 def _verdict(value: float, most: float) -> str:
-    return f"{'ok' if value <= most else 'NOT AS IT SHOULD BE'} (at most {most:g})"
+    return f"{'ok' if value <= most else 'OUT OF BOUNDS'} (at most {most:g})"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""What the server costs over a bare process, measured side by side in one run.
+"""The overhead of the server over a bare process, measured side by side in one run.
 
-Three ways run the same program, in turns, so that a noisy machine disturbs them alike: plain
-`python`, the same bubblewrap box without a server, and `POST /score`. CPU is that of the
-whole machine (server, Postgres, box and client together), read from /proc/stat; ratios, not
-seconds, are what to look at.
+The same program runs three ways in turns, so that a noisy machine disturbs all alike: plain
+`python`, the same bubblewrap sandbox without a server, and `POST /score`. The CPU time is the whole
+machine's (server, Postgres, sandbox and client together), from /proc/stat. Compare ratios, not
+seconds.
 
     .venv/bin/python benchmarks/pipeline.py [--rounds 40] [--json]
 """
@@ -61,7 +61,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one way cost per program."""
+    """The cost of one way per program."""
 
     wall_ms: float
     cpu_ms: float
@@ -122,7 +122,7 @@ def _run(line: list[str], environment: dict[str, str], fds: tuple[int, ...] = ()
 
 
 def post_score(port: int, code: str, **fields: object) -> Callable[[], dict[str, Any]]:
-    """Return a runner that has the server score a program and gives its answer."""
+    """Return a runner that scores a program through the server and returns its answer."""
     body = json.dumps({"task_id": TASK, "code": code, **fields})
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
 
@@ -139,7 +139,7 @@ def post_score(port: int, code: str, **fields: object) -> Callable[[], dict[str,
 
 
 def warm_up(port: int) -> None:
-    """Have every part of the server at work once, graders too, and wait until all is quiet."""
+    """Use every part of the server once, graders too, and wait until the machine is idle."""
     sample = f"/workdir/{TASK}/prepared/public/sample_submission.csv"
     code = f"import shutil\nshutil.copy({sample!r}, 'submission.csv')\n"
     with ThreadPoolExecutor(CLIENTS) as pool:
@@ -176,7 +176,7 @@ def measure(ways: list[Way], rounds: int) -> dict[str, Cost]:
 def measure_rate(
     make: Callable[[], Callable[[], object]], count: int, clients: int = CLIENTS
 ) -> float:
-    """Return how many programs a second some clients get done."""
+    """Return how many programs per second some clients complete."""
     runners = [make() for _ in range(clients)]
 
     def client(run: Callable[[], object]) -> int:

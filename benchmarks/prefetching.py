@@ -1,4 +1,4 @@
-"""How long slots stand idle while programs wait for the model that places their markers."""
+"""How long slots are idle while programs wait for the language model to place markers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipeline import post_score, warm_up
 from server import ROOT, serving, temporary_folder
-from walk import post_score, warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ print({number})
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What the slots did between the first start and the last end of a program."""
+    """The use of the slots between the first start and the last end of a program."""
 
     span_seconds: float
     busy_seconds: float
@@ -42,7 +42,7 @@ class Waiting:
 
 
 def measure_waiting(count: int, latency_seconds: float) -> dict[str, Any]:
-    """Post programs at once to a server with `static` and to one with a slow model."""
+    """Send all programs at once to a server with `static`, and to one with a slow model."""
     with endpoints.ScriptedEndpoint() as scripted, temporary_folder() as parent:
         scripted.behave = _slowly(latency_seconds)
         lm = {
@@ -95,7 +95,7 @@ def _measure(folder: Path, extra: Mapping[str, str], count: int) -> Waiting:
 
 
 def _sum_up(answers: list[tuple[float, dict[str, Any]]]) -> Waiting:
-    """Place each run on the clock by when its answer came, less what came after it."""
+    """Compute when each program ran from when its answer came and from its timings."""
     spans = []
     for came_at, answer in answers:
         timings = answer["timings"]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kinds import add_kinds, servers_of
-from walk import CLIENTS, PROGRAMS, Way, bare_python, measure, measure_rate, post_score
+from pipeline import CLIENTS, PROGRAMS, Way, bare_python, measure, measure_rate, post_score
 
 if TYPE_CHECKING:
     from collections.abc import Callable

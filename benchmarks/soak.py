@@ -1,9 +1,9 @@
-"""Many small programs in a row through one server, which must not grow by any of them.
+"""Soak test: one server runs many small programs and must not leak anything.
 
-Some print, some crash, some leave children behind, some write files, some run out of time. What
-the server holds (processes, mounts, cgroups, containers, volumes, temporary files, descriptors,
-memory) is compared with what it held after a warm-up; growth, or an answer that is not the expected
-one, is an exit code of 1.
+Some programs print, some crash, some leave children behind, some write files, some time out. The
+server's processes, mounts, cgroups, containers, volumes, temporary files, descriptors and memory
+afterwards are compared with those after a warm-up. The exit code is 1 if anything has grown, or if
+an answer is not the expected one.
 
     .venv/bin/python benchmarks/soak.py [--programs 10000] [--kind bubblewrap]
 """
@@ -22,9 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipeline import post_score, warm_up
 from server import serving, temporary_folder
 from traces import show_kinds, take
-from walk import post_score, warm_up
 
 if TYPE_CHECKING:
     from server import Server
@@ -36,7 +36,7 @@ _SETTLE_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ProgramKind:
-    """One kind of program, how often it comes, and what it must be called."""
+    """One kind of program, its share, and the error kind it must have."""
 
     name: str
     code: str
@@ -71,7 +71,7 @@ KINDS = (
 
 
 def run_many(server: Server, count: int) -> Counter[str]:
-    """Score that many programs, a few at a time, and count answers that were not expected."""
+    """Score that many programs, a few at a time, and count unexpected answers."""
     turns = itertools.cycle([kind for kind in KINDS for _ in range(kind.weight)])
     kinds = list(itertools.islice(turns, count))
     shares = [kinds[client::_CLIENTS] for client in range(_CLIENTS)]
@@ -92,7 +92,7 @@ def _run_share(server: Server, share: list[ProgramKind]) -> Counter[str]:
 
 
 def settle(look: functools.partial[Traces], before: Traces) -> list[str]:
-    """Look until nothing has grown or it had time enough to shrink again."""
+    """Compare until nothing has grown, or the time to shrink again is over."""
     deadline = time.monotonic() + _SETTLE_SECONDS
     while growth := look().growth(before):
         if time.monotonic() > deadline:
@@ -102,7 +102,7 @@ def settle(look: functools.partial[Traces], before: Traces) -> list[str]:
 
 
 def main() -> None:
-    """Run the programs and say what has grown."""
+    """Run the programs and report what has grown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--kind", default="bubblewrap")
@@ -126,7 +126,7 @@ def main() -> None:
     for name, value in dataclasses.asdict(before).items():
         print(f"{name:14}{value:>14}{after[name]:>14}")
     for line in (*growth, *(f"{count} times {what}" for what, count in surprises.items())):
-        print(f"not as it should be: {line}")
+        print(f"out of bounds: {line}")
     sys.exit(1 if growth or surprises else 0)
 
 

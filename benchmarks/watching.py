@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from walk import busy_seconds
-from wire import HOST, WireMeter
+from pipeline import busy_seconds
+from transport import HOST, WireMeter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

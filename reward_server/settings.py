@@ -1,8 +1,8 @@
-"""Everything that can be set, in one frozen tree.
+"""All settings, in one frozen tree.
 
 Read from `REWARD_SERVER_…` variables (a double underscore goes one level down, so
 `REWARD_SERVER_LIMITS__PROCESSES=64`), from `DATABASE_URL`, and from the command line, which
-wins. A variable with our prefix that nothing reads is refused, not ignored.
+wins. An unknown variable with this prefix is an error.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PRELOAD = (
 
 
 class BubblewrapSettings(_Part):
-    """Boxes made by bubblewrap: forked from a zygote, or each started from nothing."""
+    """Sandboxes made by bubblewrap: forked from a zygote, or each started from scratch."""
 
     kind: Literal["zygote", "bubblewrap"] = "zygote"
     preload: tuple[str, ...] = _PRELOAD
@@ -58,11 +58,10 @@ class BubblewrapSettings(_Part):
 
 
 class DockerSettings(_Part):
-    """Boxes made by a container engine.
+    """Sandboxes made by a container engine.
 
-    `host_data_dir` is where the engine finds `data_dir`, for a server that is itself in a
-    container; `gpus` are the device identities that are shared out among the slots, of which there
-    are no more than devices.
+    `host_data_dir` is the path of `data_dir` for the engine, if the server runs in a container too.
+    `gpus` are device identities; each slot has one, so there are at most as many slots as devices.
     """
 
     kind: Literal["docker"]
@@ -91,7 +90,7 @@ def _kind_of(part: object) -> object:
 
 
 def _sandbox_of(sandbox: object) -> str:
-    """Return whose settings these are; bubblewrap's, with a zygote or without, if not docker's."""
+    """Return the tag of a sandbox's settings; both kinds of bubblewrap share one."""
     return "docker" if _kind_of(sandbox) == "docker" else "bubblewrap"
 
 
@@ -102,23 +101,23 @@ SandboxSettings = Annotated[
 
 
 class _ParsingSettings(_Part):
-    """How programs are parsed, whoever places the markers."""
+    """How programs are parsed, for every kind of instrumenter."""
 
     deadline_seconds: Annotated[float, Field(gt=0, le=600)] = 10.0
     processes: Annotated[int, Field(ge=1, le=64)] = 1
 
 
 class StaticSettings(_ParsingSettings):
-    """Markers are placed by reading the syntax tree, or not at all."""
+    """A static analyzer of the syntax tree places the markers, or nothing does."""
 
     kind: Literal["static", "off"] = "static"
 
 
 class LmSettings(_ParsingSettings):
-    """Markers are placed by a language model behind an OpenAI-compatible endpoint.
+    """A language model behind an OpenAI-compatible endpoint places the markers.
 
-    `lm_deadline_seconds` is for everything that is asked about one program, and
-    `context_tokens` bounds question and answer together.
+    `lm_deadline_seconds` covers all requests about one program, and `context_tokens` bounds a
+    request and its reply together.
     """
 
     kind: Literal["lm"]
@@ -150,7 +149,7 @@ class GradeSettings(_Part):
 
 
 class LimitSettings(_Part):
-    """What one program may use at the most; a task's card may ask for less."""
+    """The most one program may use; a task's card may lower it."""
 
     wall_seconds: Annotated[float, Field(gt=0, le=86_400)] = 3600.0
     memory_bytes: Annotated[int, Field(ge=64 << 20, le=4096 * _GIB)] = 8 * _GIB
@@ -162,7 +161,7 @@ class LimitSettings(_Part):
 
 
 class JobSettings(_Part):
-    """How jobs are lent to workers, and how long they may wait and take."""
+    """How workers lease jobs, and how long jobs may wait and take."""
 
     lease_seconds: Annotated[float, Field(ge=1, le=3600)] = 30.0
     drain_seconds: Annotated[float, Field(ge=0, le=86_400)] = 10.0
@@ -172,10 +171,10 @@ class JobSettings(_Part):
 
 
 class RunCodeSettings(_Part):
-    """What `POST /run_code` lets in and gives back.
+    """What `POST /run_code` accepts and returns.
 
-    `output_bytes` are for each of the two streams, `fetched_bytes` for all fetched files of one
-    program together, and `waiting` says how many programs may wait for a place at once.
+    `output_bytes` bounds each of the two streams, `fetched_bytes` all fetched files of one program
+    together, and `waiting` how many programs may wait for a slot at once.
     """
 
     wall_seconds: Annotated[float, Field(gt=0, le=86_400)] = 600.0
@@ -186,7 +185,7 @@ class RunCodeSettings(_Part):
 
 
 class RetentionSettings(_Part):
-    """How long outputs and losing solutions are kept; for ever unless set.
+    """How long outputs and losing solutions are kept; forever unless set.
 
     The `keep_best` best of every task on its data, the best of every run and all their ancestors
     are never pruned.
@@ -198,14 +197,14 @@ class RetentionSettings(_Part):
 
 
 class ClientSettings(_Part):
-    """Someone with a key of their own, and how many of their jobs may wait at once."""
+    """A client with its own key, and how many of its jobs may wait at once."""
 
     key: Annotated[SecretStr, Field(min_length=16)]
     queued: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
 
 
 class PromptSettings(_Part):
-    """What prompts are like unless a request says otherwise.
+    """The defaults of prompts.
 
     `tokenizers` are folders of models, or files `tokenizer.json`, by the names that budgets
     in tokens use; `temperature` is in units of the reward.
@@ -218,7 +217,7 @@ class PromptSettings(_Part):
 
 
 def _mlebench_data_dir() -> Path:
-    """Return where MLE-bench prepares data unless it is told otherwise."""
+    """Return where MLE-bench prepares data by default."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(cache).expanduser() / "mle-bench" / "data"
 
@@ -227,7 +226,7 @@ class MlebenchSettings(_Part):
     """MLE-bench's competitions as tasks; setting any of these turns them on.
 
     `package` is the folder of `mlebench` where it is not installed beside the server,
-    `directions` a TOML file for competitions whose leaderboard does not tell (`id = "lower"`).
+    `directions` a TOML file for competitions with an unclear leaderboard (`id = "lower"`).
     """
 
     data_dir: Path = Field(default_factory=_mlebench_data_dir)
@@ -320,7 +319,7 @@ class Settings(BaseSettings):
 
     @property
     def has_keys(self) -> bool:
-        """Tell whether only those who have a key are served."""
+        """Return whether every request needs a key."""
         return self.api_key is not None or bool(self.clients)
 
     @property
@@ -337,12 +336,12 @@ class Settings(BaseSettings):
 
     @property
     def is_loopback(self) -> bool:
-        """Tell whether only this machine can reach the server."""
+        """Return whether only this machine can reach the server."""
         return is_loopback(self.host)
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach what listens on this address."""
+    """Return whether only this machine can reach this address."""
     if host == "localhost":
         return True
     try:
@@ -352,7 +351,7 @@ def is_loopback(host: str) -> bool:
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Read the settings; overrides that are `None` count as not given.
+    """Read the settings; an override that is `None` counts as missing.
 
     Raises:
         SetupError: for a value out of bounds, an unknown variable, or an address that others
@@ -378,5 +377,5 @@ def _refuse_unknown_variables() -> None:
     for name in os.environ:
         first = name.upper().removeprefix(PREFIX).partition("__")[0].lower()
         if name.upper().startswith(PREFIX) and first not in Settings.model_fields:
-            message = f"unknown setting {name}: `reward-server check` lists those there are"
+            message = f"unknown setting {name}: `reward-server check` lists all settings"
             raise SetupError(message)

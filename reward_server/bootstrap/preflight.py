@@ -220,10 +220,12 @@ def _limits() -> Iterator[PreflightFinding]:
     missing = missing_limits()
     if not missing:
         yield PreflightFinding(
-            "limits on whole boxes", is_met=True, detail="memory, processes, cores"
+            "limits on whole sandboxes", is_met=True, detail="memory, processes, cores"
         )
     for text in missing:
-        yield PreflightFinding("limits on whole boxes", is_met=True, detail=text, is_warning=True)
+        yield PreflightFinding(
+            "limits on whole sandboxes", is_met=True, detail=text, is_warning=True
+        )
 
 
 def _shared_files() -> Iterator[PreflightFinding]:
@@ -235,7 +237,7 @@ def _shared_files() -> Iterator[PreflightFinding]:
     if os.geteuid() != 0:
         shared.append("device nodes (only root can make separate ones)")
     text = f"programs share {', '.join(shared)}" if shared else "no two sandboxes share a file"
-    yield PreflightFinding("files of boxes", is_met=True, detail=text, is_warning=bool(shared))
+    yield PreflightFinding("files of sandboxes", is_met=True, detail=text, is_warning=bool(shared))
 
 
 def _slots(settings: Settings) -> Iterator[PreflightFinding]:

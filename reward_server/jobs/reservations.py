@@ -1,7 +1,7 @@
 """Reservations for refused requests, recognised by what they ask for.
 
-A client that repeats its request when it was told to finds its place reserved for a while, so that
-the place does not go to somebody who never waited.
+A client that repeats its request after the retry time finds a place in the queue, which is reserved
+for a while so that it does not go to a client that never waited.
 """
 
 from __future__ import annotations

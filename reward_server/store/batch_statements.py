@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import make_url, text
 
+from reward_server.store.queue_statements import NEXT_ATTEMPT
 from reward_server.store.tables import jobs
 
 _DIALECT = make_url("postgresql+asyncpg://").get_dialect()()
@@ -27,7 +28,7 @@ ACCEPT_ALL = text(f"""
         AS item ({_NAMES}, place, position)
     ORDER BY position
     ON CONFLICT (idempotency_key) DO UPDATE
-    SET state = 'queued', attempt = jobs.attempt + 1, faults = 0, error_kind = NULL,
+    SET state = 'queued', attempt = {NEXT_ATTEMPT}, faults = 0, error_kind = NULL,
         error_message = NULL, worker = NULL, lease_until = NULL, started_at = NULL,
         deadline_at = NULL, not_before = now(), created_at = excluded.created_at,
         finished_at = NULL

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import make_url, text
 
+from reward_server.store.queue_statements import NEXT_ATTEMPT
 from reward_server.store.tables import jobs, solutions
 
 _DIALECT = make_url("postgresql+asyncpg://").get_dialect()()
@@ -27,7 +28,7 @@ _JOB_COLUMNS = ", ".join(column.name for column in jobs.c)
 # no row returns, which tells the caller to join. A new attempt number fences off earlier attempts.
 # `created_at` is the time of the statement, since it orders the queue. The trigger on `jobs` sends
 # the notification in this transaction: listeners hear of a job only once it is committed.
-ACCEPT = text("""
+ACCEPT = text(f"""
     INSERT INTO jobs (idempotency_key, body_digest, task_id, completion, code, run_id, step,
         sample_id, parent_id, prompt_kind, wall_seconds, priority, client, budget_seconds,
         created_at, state, worker, lease_until, started_at, deadline_at)
@@ -43,13 +44,13 @@ ACCEPT = text("""
             THEN now() + make_interval(secs => CAST(:budget_seconds AS double precision)) END
     FROM (SELECT CAST(:worker AS uuid) AS worker) AS claim
     ON CONFLICT (idempotency_key) DO UPDATE
-    SET state = excluded.state, attempt = jobs.attempt + 1, faults = 0, error_kind = NULL,
+    SET state = excluded.state, attempt = {NEXT_ATTEMPT}, faults = 0, error_kind = NULL,
         error_message = NULL, worker = excluded.worker, lease_until = excluded.lease_until,
         started_at = excluded.started_at, deadline_at = excluded.deadline_at,
         not_before = now(), created_at = excluded.created_at, finished_at = NULL
     WHERE jobs.state IN ('errored', 'cancelled') AND jobs.body_digest = excluded.body_digest
     RETURNING id, state, attempt
-""")
+""")  # noqa: S608 - made of constants
 
 FIND_BY_KEY = text("SELECT id, state, attempt, body_digest FROM jobs WHERE idempotency_key = :key")
 

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from sqlalchemy import text
 
+# The number of every attempt but the first, wherever one is queued: a retry, a released or expired
+# lease, and an ended job that is accepted again. The worker of the attempt before can then write
+# nothing more, as its statements name an attempt that is no longer the job's own.
+NEXT_ATTEMPT = "jobs.attempt + 1"
 _BACK = "worker = NULL, lease_until = NULL"
 _LEASE = "now() + make_interval(secs => CAST(:lease_seconds AS double precision))"
 _SUBMISSION = (
@@ -81,7 +85,7 @@ RENEW = text(f"""
 """)  # noqa: S608
 
 RETRY = text(f"""
-    UPDATE jobs SET state = 'queued', attempt = attempt + 1, faults = faults + :fault, {_BACK},
+    UPDATE jobs SET state = 'queued', attempt = {NEXT_ATTEMPT}, faults = faults + :fault, {_BACK},
         not_before = now() + make_interval(secs => CAST(:pause_seconds AS double precision))
     WHERE id = :job_id AND attempt = :attempt AND state = 'running'
         AND faults + :fault < :max_attempts AND now() < deadline_at
@@ -96,7 +100,7 @@ FAIL = text(f"""
 """)  # noqa: S608
 
 RELEASE = text(f"""
-    UPDATE jobs SET state = 'queued', attempt = attempt + 1, {_BACK}
+    UPDATE jobs SET state = 'queued', attempt = {NEXT_ATTEMPT}, {_BACK}
     WHERE worker = :worker AND state = 'running' RETURNING id
 """)  # noqa: S608
 
@@ -105,7 +109,7 @@ RELEASE = text(f"""
 EXPIRE = text(f"""
     UPDATE jobs SET faults = faults + 1, {_BACK},
         state = CASE WHEN is_last THEN 'errored' ELSE 'queued' END,
-        attempt = CASE WHEN is_last THEN attempt ELSE attempt + 1 END,
+        attempt = CASE WHEN is_last THEN attempt ELSE {NEXT_ATTEMPT} END,
         error_kind = CASE WHEN is_last THEN 'worker_lost' END,
         error_message = CASE WHEN is_last THEN 'given up after repeated interruptions' END,
         finished_at = CASE WHEN is_last THEN now() END

@@ -7,8 +7,8 @@ It reserves slots, so that two statements under way together never lease more jo
 has slots for.
 
 It remembers cancellations. A lease commits in the database before this process reads the
-statement's result. A cancellation that arrives in between finds no job to revoke here, and nobody
-repeats it. The window keeps it until the leased job has started.
+statement's result. A cancellation that arrives in between finds no job to revoke here, and is never
+sent again. The window keeps it until the leased job has started.
 """
 
 from __future__ import annotations

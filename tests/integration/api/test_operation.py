@@ -8,11 +8,13 @@ import signal
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
+from reward_server.errors import SetupError
+from reward_server.settings import load_settings
 from tests.conftest import (
     COMMAND,
     ROOT,
@@ -24,9 +26,10 @@ from tests.conftest import (
     stop_server,
     wait_until,
 )
-from tests.support.job_client import LEAN, JobClient
+from tests.support.job_client import LEAN, JobClient, own_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 TASK = "spooky-author-identification"
@@ -81,8 +84,13 @@ def test_a_server_with_a_key_refuses_requests_without_it(own_dir: Path, tmp_path
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])  # noqa: S104
-def test_a_public_address_needs_a_key(own_dir: Path, host: str) -> None:
-    done = run("serve", "--host", host, "--data-dir", str(own_dir))
+def test_a_public_address_needs_a_key(host: str) -> None:
+    with pytest.raises(SetupError, match="API_KEY"):
+        load_settings(host=host)
+
+
+def test_serve_refuses_a_public_address_without_a_key(own_dir: Path) -> None:
+    done = run("serve", "--host", "0.0.0.0", "--data-dir", str(own_dir))  # noqa: S104
     assert done.returncode == 1
     assert "API_KEY" in done.stderr
 
@@ -140,27 +148,41 @@ def test_without_a_sandbox_the_server_refuses_to_start(own_dir: Path, tmp_path: 
     assert "no virtual environment for programs" in done.stdout + done.stderr
 
 
-def test_a_full_queue_says_when_to_retry(own_dir: Path, tmp_path: Path) -> None:
-    process, url = start_server(
-        own_dir, tmp_path / "log", LEAN | {"REWARD_SERVER_QUEUE_LIMIT": "4"}
-    )
+@pytest.fixture(scope="module")
+def strict(
+    data_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A server with a short queue and few attempts, for all tests that leave it idle."""
+    settings = {"REWARD_SERVER_QUEUE_LIMIT": "4", "REWARD_SERVER_MAX_ATTEMPTS": "2"}
+    log = tmp_path_factory.mktemp("strict") / "log"
+    with own_folder(data_dir) as folder:
+        process, url = start_server(folder, log, LEAN | settings)
+        try:
+            yield process, url
+        finally:
+            stop_server(process)
+
+
+def test_a_full_queue_says_when_to_retry(strict: tuple[subprocess.Popen[bytes], str]) -> None:
+    _, url = strict
     body = {"task_id": TASK, "code": "import time\ntime.sleep(1)\n"}
-    try:
-        with ThreadPoolExecutor(12) as pool:
-            sent = [
-                pool.submit(httpx.post, f"{url}/score", json=body, timeout=60) for _ in range(12)
-            ]
-            responses = [future.result() for future in sent]
-        statuses = [response.status_code for response in responses]
-        assert set(statuses) == {200, 429}
-        refused = next(r for r in responses if r.status_code == 429)
-        assert int(refused.headers["retry-after"]) >= 1
-        assert refused.json()["kind"] == "overloaded"
-        assert refused.json()["retryable"] is True
-        assert httpx.get(f"{url}/livez").status_code == 200
-        assert set(retry_as_asked(url, {**body, "wait_seconds": 0})) <= {202, 429}
-    finally:
-        stop_server(process)
+    with ThreadPoolExecutor(12) as pool:
+        sent = [pool.submit(httpx.post, f"{url}/score", json=body, timeout=60) for _ in range(12)]
+        responses = [future.result() for future in sent]
+    statuses = [response.status_code for response in responses]
+    assert set(statuses) == {200, 429}
+    refused = next(r for r in responses if r.status_code == 429)
+    assert int(refused.headers["retry-after"]) >= 1
+    assert refused.json()["kind"] == "overloaded"
+    assert refused.json()["retryable"] is True
+    assert httpx.get(f"{url}/livez").status_code == 200
+    assert set(retry_as_asked(url, {**body, "wait_seconds": 0})) <= {202, 429}
+    wait_until(lambda: is_idle(url))
+
+
+def is_idle(url: str) -> bool:
+    lines = httpx.get(f"{url}/metrics").text.splitlines()
+    return {"reward_jobs_queued 0.0", "reward_jobs_running 0.0"} <= set(lines)
 
 
 def retry_as_asked(url: str, body: dict[str, object]) -> list[int]:
@@ -187,58 +209,59 @@ def kill_slot_supervisors(server: int) -> None:
         time.sleep(0.01)
 
 
-def wait_for_a_program(server: int) -> None:
-    deadline = time.monotonic() + 60
-    while not any(b"sleep" in read_line(pid) for pid in descendants(server)):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+def solutions(url: str, run_id: str) -> list[dict[str, Any]]:
+    listed = httpx.get(f"{url}/v1/solutions", params={"run_id": run_id}).json()
+    found: list[dict[str, Any]] = listed["solutions"]
+    return found
 
 
-def test_a_lost_slot_supervisor_never_gives_a_reward(own_dir: Path, tmp_path: Path) -> None:
-    process, url = start_server(
-        own_dir, tmp_path / "log", LEAN | {"REWARD_SERVER_MAX_ATTEMPTS": "2"}
-    )
-    body = {"task_id": TASK, "code": NAP.format(30), "idempotency_key": "lost"}
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
-            for _ in range(2):
-                wait_for_a_program(process.pid)
-                kill_slot_supervisors(process.pid)
-            response = sent.result()
-        assert response.status_code == 503
-        assert response.json()["kind"] == "sandbox_lost"
-        assert response.json()["retryable"] is True
-        assert "reward" not in response.json()
-        assert httpx.get(f"{url}/v1/solutions").json()["solutions"] == []
-        after = httpx.post(f"{url}/score", json={"task_id": TASK, "code": "print(1)"}, timeout=60)
-        assert after.status_code == 200
-        again = httpx.post(f"{url}/score", json={**body, "wait_seconds": 0}, timeout=60)
-        assert again.status_code == 202
-    finally:
-        stop_server(process)
+def has_program(server: int) -> bool:
+    return any(b"sleep" in read_line(pid) for pid in descendants(server))
 
 
-def test_a_program_that_lost_its_slot_supervisor_runs_again(own_dir: Path, tmp_path: Path) -> None:
-    process, url = start_server(own_dir, tmp_path / "log", LEAN)
-    body = {"task_id": TASK, "code": NAP.format(3)}
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
-            wait_for_a_program(process.pid)
+def test_a_lost_slot_supervisor_never_gives_a_reward(
+    strict: tuple[subprocess.Popen[bytes], str],
+) -> None:
+    process, url = strict
+    body = {"task_id": TASK, "code": NAP.format(30), "run_id": "lost", "idempotency_key": "lost"}
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
+        for _ in range(2):
+            wait_until(lambda: has_program(process.pid))
             kill_slot_supervisors(process.pid)
-            response = sent.result()
-        assert response.status_code == 200, response.text
-        answer = response.json()
-        assert answer["attempt"] == 2
-        assert answer["stdout_tail"] == "through\n"
-        assert answer["duration_seconds"] >= 3
-        (line,) = httpx.get(f"{url}/v1/solutions").json()["solutions"]
-        assert line["solution_id"] == answer["solution_id"]
-        failing = {"task_id": TASK, "code": "raise SystemExit(1)"}
-        assert httpx.post(f"{url}/score", json=failing, timeout=60).json()["attempt"] == 1
-    finally:
-        stop_server(process)
+        response = sent.result()
+    assert response.status_code == 503
+    assert response.json()["kind"] == "sandbox_lost"
+    assert response.json()["retryable"] is True
+    assert "reward" not in response.json()
+    assert solutions(url, "lost") == []
+    after = httpx.post(f"{url}/score", json={"task_id": TASK, "code": "print(1)"}, timeout=60)
+    assert after.status_code == 200
+    again = httpx.post(f"{url}/score", json={**body, "wait_seconds": 0}, timeout=60)
+    assert again.status_code == 202
+    httpx.delete(f"{url}/v1/jobs/{again.json()['job_id']}").raise_for_status()
+    wait_until(lambda: not has_program(process.pid))
+
+
+def test_a_program_that_lost_its_slot_supervisor_runs_again(
+    strict: tuple[subprocess.Popen[bytes], str],
+) -> None:
+    process, url = strict
+    body = {"task_id": TASK, "code": NAP.format(3), "run_id": "again"}
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(httpx.post, f"{url}/score", json=body, timeout=60)
+        wait_until(lambda: has_program(process.pid))
+        kill_slot_supervisors(process.pid)
+        response = sent.result()
+    assert response.status_code == 200, response.text
+    answer = response.json()
+    assert answer["attempt"] == 2
+    assert answer["stdout_tail"] == "through\n"
+    assert answer["duration_seconds"] >= 3
+    (line,) = solutions(url, "again")
+    assert line["solution_id"] == answer["solution_id"]
+    failing = {"task_id": TASK, "code": "raise SystemExit(1)"}
+    assert httpx.post(f"{url}/score", json=failing, timeout=60).json()["attempt"] == 1
 
 
 def test_while_no_sandbox_can_start_jobs_wait_and_none_is_lost(

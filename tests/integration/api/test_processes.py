@@ -18,6 +18,7 @@ from reward_server.store.engine import make_engine
 from reward_server.store.postgres.embedded import embedded_postgres
 from tests.conftest import (
     SANDBOX,
+    START_SECONDS,
     descendants,
     is_alive,
     read_line,
@@ -67,7 +68,9 @@ class Cluster:
         words = ["work", "--data-dir", str(self.data_dir)]
         process = start_process(words, log, {**SANDBOX, **SETTINGS, **settings})
         self._started.append(process)
-        wait_until(lambda: b"is ready" in log.read_bytes() or process.poll() is not None)
+        wait_until(
+            lambda: b"is ready" in log.read_bytes() or process.poll() is not None, START_SECONDS
+        )
         assert process.poll() is None, log.read_text()
         return process
 

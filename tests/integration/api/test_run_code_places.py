@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import SANDBOX, SANDBOXES, descendants, read_line, start_server, stop_server
 from tests.conftest import wait_until as wait
-from tests.support.job_client import KEYS, LEAN, JobClient, nap
+from tests.support.job_client import KEYS, LEAN, JobClient, nap, own_folder
 
 if TYPE_CHECKING:
     import subprocess
@@ -69,6 +69,14 @@ def serving(
         stop_server(process)
 
 
+@pytest.fixture(scope="module")
+def one_slot(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunCodeClient]:
+    """A server with one slot, for all tests that leave it idle."""
+    log = tmp_path_factory.mktemp("one-slot") / "log"
+    with own_folder(data_dir) as folder, serving(folder, log, {SLOTS: "1"}) as runs:
+        yield runs
+
+
 def intervals(text: str) -> tuple[float, float]:
     begun, ended = text.split()
     return float(begun), float(ended)
@@ -109,27 +117,27 @@ def test_a_flood_of_programs_leaves_half_of_the_slots_to_jobs(
         assert max(begun) < max(ended), "jobs did not wait for the flood to end"
 
 
-def test_a_program_without_a_slot_in_time_does_not_run(own_dir: Path, tmp_path: Path) -> None:
-    with serving(own_dir, tmp_path / "log", {SLOTS: "1"}) as runs:
-        job_id = runs.submit(nap("301.5"))
-        runs.wait_for_program("301.5")
-        refused = runs.run(nap("302.5"), compile_timeout=0)
-        assert refused.status_code == 504
-        assert refused.headers["content-type"] == "application/problem+json"
-        assert (refused.json()["kind"], refused.json()["retryable"]) == ("overloaded", True)
-        assert not runs.runs("302.5")
-        patient = runs.send("print('at last')")
-        runs.wait_for("reward_run_code_running", 1)
-        runs.cancel(job_id)
-        assert patient.result(timeout=60).json()["run_result"]["stdout"] == "at last\n"
+def test_a_program_without_a_slot_in_time_does_not_run(one_slot: RunCodeClient) -> None:
+    runs = one_slot
+    job_id = runs.submit(nap("301.5"))
+    runs.wait_for_program("301.5")
+    refused = runs.run(nap("302.5"), compile_timeout=0)
+    assert refused.status_code == 504
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert (refused.json()["kind"], refused.json()["retryable"]) == ("overloaded", True)
+    assert not runs.runs("302.5")
+    patient = runs.send("print('at last')")
+    runs.wait_for("reward_run_code_running", 1)
+    runs.cancel(job_id)
+    assert patient.result(timeout=60).json()["run_result"]["stdout"] == "at last\n"
 
 
-def test_waiting_does_not_count_against_the_run_time(own_dir: Path, tmp_path: Path) -> None:
-    with serving(own_dir, tmp_path / "log", {SLOTS: "1"}) as runs:
-        sent = [runs.send("import time\ntime.sleep(3)", run_timeout=12) for _ in range(6)]
-        results = [one.result(timeout=240).json()["run_result"] for one in sent]
-        assert {result["status"] for result in results} == {"Finished"}
-        assert sum(result["execution_time"] for result in results) > 12
+def test_waiting_does_not_count_against_the_run_time(one_slot: RunCodeClient) -> None:
+    runs = one_slot
+    sent = [runs.send("import time\ntime.sleep(3)", run_timeout=12) for _ in range(6)]
+    results = [one.result(timeout=240).json()["run_result"] for one in sent]
+    assert {result["status"] for result in results} == {"Finished"}
+    assert sum(result["execution_time"] for result in results) > 12
 
 
 def test_programs_above_the_waiting_limit_are_refused(own_dir: Path, tmp_path: Path) -> None:
@@ -159,17 +167,17 @@ def test_programs_above_the_waiting_limit_are_refused(own_dir: Path, tmp_path: P
         assert "limit of 50" in runs.run("pass", run_timeout=51).json()["detail"]
 
 
-def test_hanging_up_stops_the_program_and_frees_its_slot(own_dir: Path, tmp_path: Path) -> None:
-    with serving(own_dir, tmp_path / "log", {SLOTS: "1"}) as runs:
-        gone = runs.pool.submit(runs.send_and_leave, nap("304.5"), 15)
-        runs.wait_for_program("304.5")
-        runs.send_and_leave(nap("305.5"), 2)  # it waits behind the other
-        gone.result(timeout=60)
-        wait(lambda: not runs.runs("304.5"))
-        runs.wait_for("reward_slots_busy", 0)
-        runs.wait_for("reward_run_code_waiting", 0)
-        assert runs.run("print('free')", compile_timeout=0).json()["status"] == "Success"
-        assert not runs.runs("305.5")
+def test_hanging_up_stops_the_program_and_frees_its_slot(one_slot: RunCodeClient) -> None:
+    runs = one_slot
+    gone = runs.pool.submit(runs.send_and_leave, nap("304.5"), 15)
+    runs.wait_for_program("304.5")
+    runs.send_and_leave(nap("305.5"), 2)  # it waits behind the other
+    gone.result(timeout=60)
+    wait(lambda: not runs.runs("304.5"))
+    runs.wait_for("reward_slots_busy", 0)
+    runs.wait_for("reward_run_code_waiting", 0)
+    assert runs.run("print('free')", compile_timeout=0).json()["status"] == "Success"
+    assert not runs.runs("305.5")
 
 
 def test_a_server_without_a_worker_runs_no_programs(own_dir: Path, tmp_path: Path) -> None:
@@ -210,29 +218,29 @@ def kill_slot_supervisors(runs: RunCodeClient) -> None:
 
 
 @pytest.mark.skipif("docker" in SANDBOXES, reason="containers have no slot supervisor to kill")
-def test_a_lost_sandbox_is_retried_before_it_is_an_error(own_dir: Path, tmp_path: Path) -> None:
-    with serving(own_dir, tmp_path / "log", {SLOTS: "1"}) as runs:
-        sent = runs.send("import subprocess\nprint(subprocess.call(['sleep', '7.25']))")
-        runs.wait_for_program("7.25")
-        kill_slot_supervisors(runs)
-        assert sent.result(timeout=120).json()["run_result"]["stdout"] == "0\n"
-        sent = runs.send(nap("307.5"), run_timeout=400, compile_timeout=0)
-        runs.wait_for_program("307.5")
-        time.sleep(9)  # the patience of who waits is over
-        kill_slot_supervisors(runs)
-        lost = sent.result(timeout=120)
-        assert lost.status_code == 504
-        assert (lost.json()["kind"], lost.json()["blame"]) == ("sandbox_lost", "infra")
-        assert lost.json()["retryable"]
-        assert runs.run("print(1)").json()["status"] == "Success"
+def test_a_lost_sandbox_is_retried_before_it_is_an_error(one_slot: RunCodeClient) -> None:
+    runs = one_slot
+    sent = runs.send("import subprocess\nprint(subprocess.call(['sleep', '7.25']))")
+    runs.wait_for_program("7.25")
+    kill_slot_supervisors(runs)
+    assert sent.result(timeout=120).json()["run_result"]["stdout"] == "0\n"
+    sent = runs.send(nap("307.5"), run_timeout=400, compile_timeout=0)
+    runs.wait_for_program("307.5")
+    time.sleep(9)  # longer than the caller waits for a slot
+    kill_slot_supervisors(runs)
+    lost = sent.result(timeout=120)
+    assert lost.status_code == 504
+    assert (lost.json()["kind"], lost.json()["blame"]) == ("sandbox_lost", "infra")
+    assert lost.json()["retryable"]
+    assert runs.run("print(1)").json()["status"] == "Success"
 
 
-def test_a_program_needs_a_key(client: JobClient) -> None:
+def test_a_program_needs_a_key(team: JobClient) -> None:
     body = {"code": "print(1)", "language": "python"}
-    url = f"{client.http.base_url}/run_code".replace("//run", "/run")
+    url = f"{team.http.base_url}/run_code".replace("//run", "/run")
     assert httpx.post(url, json=body).status_code == 401
     assert httpx.post(url, json=body, auth=("", "a-wrong-key-altogether")).status_code == 401
-    for answer in (client.http.post("/run_code", json=body), httpx.post(
+    for answer in (team.http.post("/run_code", json=body), httpx.post(
         url, json=body, auth=("", KEYS["team"]), timeout=60
     )):  # fmt: skip
         assert answer.json()["status"] == "Success"
