@@ -137,7 +137,7 @@ ELSEWHERE = {
     ),
     "CRASH-11": (
         "tests/integration/api/contract/test_score_contract.py",
-        "def test_a_client_that_hangs_up_leaves_its_job_running",
+        "def test_a_job_survives_its_client_which_finds_it_by_key",
     ),
     "CRASH-13": (
         "tests/integration/api/test_processes.py",
