@@ -1,4 +1,4 @@
-"""A server of our own for as long as a script needs it, with twins where data is missing."""
+"""Starts a server for the duration of a script, with twins for tasks without data."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ START_SECONDS = 120.0
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Give a folder that is gone afterwards, with all that a server kept in it."""
+    """Yield a folder that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="reward-server-") as name:
         folder = Path(name)
-        # Under root Postgres runs as another account; shut out, it would settle elsewhere.
+        # Under root Postgres runs as another account, which must be able to enter the folder.
         folder.chmod(0o755)
         yield folder
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that runs."""
+    """A running server."""
 
     port: int
     pid: int
@@ -42,7 +42,7 @@ class Server:
 
 @contextmanager
 def running_server(data_dir: Path, port: int | None = None) -> Iterator[int]:
-    """Serve on loopback for as long as the block lasts, and give the port."""
+    """Run a server on 127.0.0.1 for the duration of the block; yield its port."""
     with serving(data_dir, port) as server:
         yield server.port
 
@@ -51,7 +51,7 @@ def running_server(data_dir: Path, port: int | None = None) -> Iterator[int]:
 def serving(
     data_dir: Path, port: int | None = None, extra: Mapping[str, str] | None = None
 ) -> Iterator[Server]:
-    """Serve on loopback with these variables for as long as the block lasts."""
+    """Run a server on 127.0.0.1 with these variables for the duration of the block."""
     data_dir.mkdir(parents=True, exist_ok=True)
     port = port or _free_port()
     with tempfile.TemporaryFile() as log:

@@ -1,4 +1,4 @@
-"""HTTP with little ceremony, for thousands of connections beside the server they are held to."""
+"""A minimal HTTP client: thousands of connections on the machine of the measured server."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class MeteredReply:
-    """What the server said."""
+    """A response of the server."""
 
     status: int
     headers: dict[str, str]
     body: bytes
 
-    def content(self) -> Any:  # noqa: ANN401 - whatever JSON holds
+    def content(self) -> Any:  # noqa: ANN401 - any JSON value
         """Return the body as JSON."""
         return json.loads(self.body)
 
 
 class WireMeter:
-    """One connection that is kept; it asks one thing at a time."""
+    """A keep-alive connection with one request at a time."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def get(self, path: str) -> MeteredReply:
-        """Ask for something."""
+        """Send a GET request."""
         return await self._ask(f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
 
     async def post(self, path: str, content: object) -> MeteredReply:
-        """Send JSON."""
+        """Send a POST request with JSON."""
         body = json.dumps(content).encode()
         head = (
             f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"

@@ -1,4 +1,4 @@
-"""Alembic's entry: over the connection that the server hands in, or over DATABASE_URL."""
+"""Alembic's environment: uses the connection of the server, or DATABASE_URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making indexes while the store is in use: writers are never held up for longer than a moment."""
+"""Creates and drops indexes while the store is in use, without blocking writers."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ _BROKEN = text("""
     WHERE relname = :name AND NOT indisvalid
 """)
 
-# Waiting for older transactions holds up nobody else.
-_PATIENT, _IMPATIENT = "SET lock_timeout = 0", "SET lock_timeout = '1s'"
+# CREATE INDEX CONCURRENTLY waits for older transactions without blocking others, so it may wait
+# long.
+_NO_LOCK_TIMEOUT, _SHORT_LOCK_TIMEOUT = "SET lock_timeout = 0", "SET lock_timeout = '1s'"
 
 
 def make_index(name: str, definition: str) -> None:
-    """Make an index, unless it is there; one that was interrupted is made anew.
+    """Create an index unless it exists; replace one whose creation was interrupted.
 
-    It is made outside of any transaction, so that a step with such an index has nothing else in it
-    that could not be done twice.
+    The statement runs outside of any transaction. Therefore a migration with such an index must
+    contain only steps that can be repeated.
     """
     with op.get_context().autocommit_block():
-        op.execute(_PATIENT)
+        op.execute(_NO_LOCK_TIMEOUT)
         if op.get_bind().execute(_BROKEN, {"name": name}).first() is not None:
             op.execute(f"DROP INDEX CONCURRENTLY {name}")
         op.execute(f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {definition}")
-        op.execute(_IMPATIENT)
+        op.execute(_SHORT_LOCK_TIMEOUT)
 
 
 def drop_index(name: str) -> None:
-    """Remove an index, if it is there."""
+    """Drop an index if it exists."""
     with op.get_context().autocommit_block():
-        op.execute(_PATIENT)
+        op.execute(_NO_LOCK_TIMEOUT)
         op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
-        op.execute(_IMPATIENT)
+        op.execute(_SHORT_LOCK_TIMEOUT)

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Take this step."""
+    """Apply this migration."""
     op.create_table(
         "jobs",
         sa.Column("id", sa.Uuid(), server_default=sa.text("gen_random_uuid()"), nullable=False),
@@ -169,6 +169,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take this step back."""
+    """Revert this migration."""
     op.drop_table("solutions")
     op.drop_table("jobs")

@@ -1,4 +1,4 @@
-"""How true a duration is: the pressure others put on the run."""
+"""Pressure: how much other processes slowed a program down."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Take this step."""
+    """Apply this migration."""
     op.add_column("solutions", sa.Column("pressure", sa.Double(), nullable=True))
     op.add_column(
         "solutions",
@@ -21,6 +21,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take this step back."""
+    """Revert this migration."""
     op.drop_column("solutions", "contended")
     op.drop_column("solutions", "pressure")

@@ -1,4 +1,4 @@
-"""What a language model said of a program, so that it is asked once."""
+"""Placements: a cache of the markers that a language model placed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Take this step."""
+    """Apply this migration."""
     op.create_table(
         "placements",
         sa.Column("program_digest", sa.Text(), nullable=False),
@@ -37,5 +37,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take this step back."""
+    """Revert this migration."""
     op.drop_table("placements")

@@ -1,4 +1,4 @@
-"""Versions of reward schemes, and what solutions earn under other schemes."""
+"""Versions of reward schemes, and rewards of solutions under other schemes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Take this step."""
+    """Apply this migration."""
     op.add_column(
         "solutions", sa.Column("scheme_version", sa.Integer(), server_default="1", nullable=False)
     )
@@ -42,6 +42,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take this step back."""
+    """Revert this migration."""
     op.drop_table("rewards")
     op.drop_column("solutions", "scheme_version")

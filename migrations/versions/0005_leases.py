@@ -1,4 +1,4 @@
-"""Jobs are lent to workers, wait in turn, and stand in batches."""
+"""Leases of jobs, fair queueing, and batches."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Take this step."""
+    """Apply this migration."""
     _add_columns()
-    # A job that was under way has no worker that could say that it lives: it waits again.
+    # A running job has no worker that could renew a lease: it is queued again.
     op.execute("UPDATE jobs SET state = 'queued', attempt = attempt + 1 WHERE state = 'running'")
     op.create_check_constraint(
         op.f("ck_jobs_running_is_leased"),
@@ -46,7 +46,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take this step back."""
+    """Revert this migration."""
     op.drop_table("batch_items")
     op.drop_table("batches")
     op.execute("DROP TRIGGER jobs_are_told ON jobs")

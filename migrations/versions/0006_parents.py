@@ -1,6 +1,6 @@
 """What choosing a parent asks for, the length and the family of programs, and who scored them.
 
-All are null for older solutions, so that no table is written anew.
+All are null for older solutions, so that the migration does not rewrite the table.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Take this step."""
+    """Apply this migration."""
     op.add_column("solutions", sa.Column("code_chars", sa.Integer(), nullable=True))
     op.add_column("solutions", sa.Column("family", sa.Text(), nullable=True))
     op.add_column("solutions", sa.Column("server_version", sa.Text(), nullable=True))
 
 
 def downgrade() -> None:
-    """Take this step back."""
+    """Revert this migration."""
     op.drop_column("solutions", "server_version")
     op.drop_column("solutions", "family")
     op.drop_column("solutions", "code_chars")

@@ -1,4 +1,4 @@
-"""Parents are chosen, and solutions searched by words, without a look at the whole table."""
+"""Indexes for choosing parents and for full-text search."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _INDEXES = {
 
 
 def upgrade() -> None:
-    """Take this step."""
+    """Apply this migration."""
     for name, definition in _INDEXES.items():
         make_index(name, definition)
 
 
 def downgrade() -> None:
-    """Take this step back."""
+    """Revert this migration."""
     for name in _INDEXES:
         drop_index(name)

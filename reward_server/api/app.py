@@ -1,4 +1,7 @@
-"""The routes. Each reads a request, asks a room and answers; nothing is decided here."""
+"""The application and its general routes.
+
+A route parses a request, calls a service and formats the response; it decides nothing itself.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ routes = APIRouter()
 
 
 def create_app(open_services: Callable[[], AbstractAsyncContextManager[Services]]) -> FastAPI:
-    """Return the application; the services live exactly as long as it serves."""
+    """Return the application; it opens the services at startup and closes them at shutdown."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -66,7 +69,7 @@ async def tasks(services: Wired) -> answers.TasksOut:
     return answers.TasksOut(tasks=[answers.TaskSummary.of(task) for task in prepared])
 
 
-@routes.get("/v1/tasks/{task_id}", responses=problems.told(404))
+@routes.get("/v1/tasks/{task_id}", responses=problems.problem_responses(404))
 async def task(
     task_id: str,
     services: Wired,
@@ -82,17 +85,22 @@ async def task(
 
 @open_routes.get("/livez")
 async def livez() -> answers.AliveOut:
-    """Tell that the process runs."""
+    """Return whether the process runs."""
     return answers.AliveOut()
 
 
 @open_routes.get(
     "/readyz",
     response_model=answers.ReadyOut,
-    responses={503: {"model": answers.ReadyOut, "description": "It cannot, and says why."}},
+    responses={
+        503: {
+            "model": answers.ReadyOut,
+            "description": "The server cannot score; the body says why.",
+        }
+    },
 )
 async def readyz(services: Wired) -> Response:
-    """Tell whether submissions can be scored now, part by part."""
+    """Return whether the server can score submissions now, component by component."""
     try:
         await services.store.ping()
         database = answers.PartOut(ready=True, detail="ok")
@@ -115,14 +123,14 @@ async def readyz(services: Wired) -> Response:
 
 @open_routes.get("/metrics", response_class=Response, responses=_METRICS)
 async def metrics(services: Wired) -> Response:
-    """Return numbers about jobs and slots in Prometheus' format."""
+    """Return metrics of jobs and slots in the Prometheus format."""
     shown = services.metrics.show(services.jobs.admission, services.jobs.worker)
     return Response(shown, media_type=CONTENT_TYPE_LATEST)
 
 
 @open_routes.get("/version")
 async def version() -> answers.VersionOut:
-    """Tell what is running."""
+    """Return the version of the server."""
     return answers.VersionOut(
         name="reward-server",
         version=importlib.metadata.version("reward-server"),

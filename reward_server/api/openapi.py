@@ -1,9 +1,8 @@
-"""The OpenAPI document: the contract as a machine reads it.
+"""The OpenAPI document: the HTTP contract in machine-readable form.
 
-What the routes say of themselves is taken from FastAPI. Here it gets names that a generated client
-can live with, the ways to carry a key, the media types that are really sent, and the problems that
-follow from what an operation reads; problems that a room finds are told by its routes
-(`problems.told`).
+FastAPI derives the document from the routes. This module adds short operation names for generated
+clients, the authentication schemes, the media types that are really sent, and the problems that
+follow from what an operation reads. Routes declare their other problems with `problem_responses`.
 """
 
 from __future__ import annotations
@@ -23,31 +22,31 @@ if TYPE_CHECKING:
 Part = dict[str, Any]
 
 _DESCRIPTION = """\
-Takes what a language model wrote for a machine-learning task, runs the program in an isolated box,
-grades the file it leaves behind, and answers with a reward and a measured duration.
+Takes a language model's completion for a machine-learning task, runs the program in an isolated
+box, grades its submission file, and answers with a reward and a measured duration.
 
-A program's failure is an answer with a reward. Whatever is not an answer is a problem document
+A program that fails gets an answer with a reward. Every other error is a problem document
 (RFC 9457, `application/problem+json`) with `kind`, `blame` and `retryable`; it never has a reward.
-A path that does not take a method answers 405 with `Allow`. Any 429 or 503 may be repeated with the
-same idempotency key after `Retry-After` seconds, unless it says `"retryable": false`.
+A method that a path does not support gets a 405 with `Allow`. After a 429 or 503 repeat the request
+with the same idempotency key after `Retry-After` seconds, unless it says `"retryable": false`.
 """
 _TAGS = {
     "scoring": "Score a program or a batch and wait for it.",
-    "jobs": "Submit now and wait later, for one or the first of many; cancel.",
-    "batches": "Submissions that are waited for together; some of them are enough.",
-    "prompts": "What a model is asked.",
-    "tasks": "What can be scored.",
-    "solutions": "What was scored: programs, output, lineage.",
-    "runs": "What a training run has come to.",
+    "jobs": "Submit now and wait later, for one job or the first of many; cancel jobs.",
+    "batches": "Submissions that are waited for together; a part of them may complete the batch.",
+    "prompts": "Prompts for a model.",
+    "tasks": "The tasks that can be scored.",
+    "solutions": "Scored solutions: programs, output, lineage.",
+    "runs": "Statistics of training runs.",
     "programs": "Bare programs without a task, for clients of SandboxFusion.",
-    "adapters": "The wire formats of trainers that have one of their own.",
-    "operation": "Whether the server is there and can score. No key is needed.",
+    "adapters": "Endpoints in the wire formats of other trainers.",
+    "operation": "Health, metrics and version. No API key is needed.",
 }
 _SECURITY: dict[str, Part] = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A key of the server. One that was started without keys asks for none.",
+        "description": "An API key of the server; a server without keys accepts every request.",
     },
     "basic": {
         "type": "http",
@@ -63,7 +62,9 @@ _SECURITY: dict[str, Part] = {
 }
 _OPEN_PATHS = {"/livez", "/readyz", "/metrics", "/version"}
 _BOUNDS = {"minimum", "maximum"}
-_LARGEST_INTEGER = (1 << 63) - 1  # FastAPI makes floats of bounds, and this one becomes larger
+_LARGEST_INTEGER = (1 << 63) - 1  # FastAPI writes bounds as floats, and this one is rounded up
+# Clients that generate code from the document know these models by another name than ours.
+_PUBLISHED_NAMES = {"ScoreAnswer": "Answer", "SortOrder": "Order"}
 _OPERATION_IDS = {
     "submit": "submit_job",
     "cancel": "cancel_job",
@@ -73,24 +74,24 @@ _OPERATION_IDS = {
 
 
 class DocumentedApp(FastAPI):
-    """An application whose OpenAPI document is complete."""
+    """An application with a completed OpenAPI document."""
 
     def openapi(self) -> Part:
-        """Return the document, which is made once."""
+        """Return the document, built once."""
         if not self.openapi_schema:
             document = super().openapi()
-            self.openapi_schema = None  # until it is complete
+            self.openapi_schema = None  # no other thread gets the incomplete one
             self.openapi_schema = _complete(document)
         return self.openapi_schema
 
 
 def render(document: Part) -> str:
-    """Return a document as the text that is kept in files."""
+    """Return a document as the text of `docs/openapi.json`."""
     return json.dumps(document, indent=2) + "\n"
 
 
-def never_opened() -> nullcontext[Any]:
-    """Stand for the services of an application that is only described."""
+def no_services() -> nullcontext[Any]:
+    """Replace the services of an application that only documents itself."""
     return nullcontext()
 
 
@@ -102,9 +103,11 @@ def _complete(document: Part) -> Part:
         _name(path, method, operation)
         operation["security"] = [] if is_open else [{name: []} for name in _SECURITY]
         _keep_models(operation, schemas)
-        _tell_problems(operation, is_open=is_open)
+        _document_problems(operation, is_open=is_open)
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
+    for name, published in _PUBLISHED_NAMES.items():
+        schemas[published] = {**schemas.pop(name), "title": published}
     document["info"]["description"] = _DESCRIPTION
     document["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
     document["components"] = {
@@ -123,7 +126,7 @@ def _operations(document: Part) -> Iterator[tuple[str, str, Part]]:
 
 
 def _name(path: str, method: str, operation: Part) -> None:
-    """Give an operation a tag, and a name and a summary that are not made of its address."""
+    """Set the tag, the name and the summary of an operation."""
     first, *rest = path.removeprefix("/v1").strip("/").split("/")
     if first == "adapters":
         operation["operationId"] = "_".join(rest).replace("-", "_")
@@ -144,20 +147,20 @@ def _tag_of(word: str) -> str:
 
 
 def _operation_id(name: str, path: str, method: str) -> str:
-    """Return what a generated client calls an operation: get_job, score, submit_batch."""
+    """Return the method name in a generated client: get_job, score, submit_batch."""
     named = _OPERATION_IDS.get(name, f"get_{name}" if method == "get" else name)
     return f"{named}_unversioned" if path.startswith("/score") else named
 
 
 def _keep_models(operation: Part, schemas: dict[str, Part]) -> None:
-    """Move the models of a body to where a generated client finds them by name."""
+    """Move the models of a request body to the shared components."""
     for name, model in operation.pop("x-models", {}).items():
         if schemas.setdefault(name, model) != model:
             message = f"two models are called {name}"
             raise ValueError(message)
 
 
-def _tell_problems(operation: Part, *, is_open: bool) -> None:
+def _document_problems(operation: Part, *, is_open: bool) -> None:
     """Add the problems that follow from what an operation reads."""
     responses: Part = operation["responses"]
     statuses = set() if is_open else {"401", "503"}
@@ -166,14 +169,14 @@ def _tell_problems(operation: Part, *, is_open: bool) -> None:
     if any(one["in"] != "path" for one in operation.get("parameters", ())):
         statuses.add("422")
     else:
-        responses.pop("422", None)  # FastAPI's own, which is never sent
-    told = {name for name, one in responses.items() if name[0] in "45" and "content" not in one}
-    shared = {name: {"$ref": f"#/components/responses/{name}"} for name in statuses | told}
+        responses.pop("422", None)  # added by FastAPI, never sent
+    declared = {name for name, one in responses.items() if name[0] in "45" and "content" not in one}
+    shared = {name: {"$ref": f"#/components/responses/{name}"} for name in statuses | declared}
     operation["responses"] = dict(sorted({**responses, **shared}.items()))
 
 
 def _tidy(node: object) -> None:
-    """Drop titles that are only the name again, and write the bounds of integers as integers."""
+    """Drop redundant titles, write integer bounds as integers, and rename references."""
     if isinstance(node, list):
         for one in node:
             _tidy(one)
@@ -185,4 +188,7 @@ def _tidy(node: object) -> None:
                     part.get("schema", part).pop("title", None)
             if name in _BOUNDS and node.get("type") == "integer":
                 node[name] = min(int(value), _LARGEST_INTEGER)
+            if name == "$ref" and value.rpartition("/")[2] in _PUBLISHED_NAMES:
+                prefix, _, model = value.rpartition("/")
+                node[name] = f"{prefix}/{_PUBLISHED_NAMES[model]}"
             _tidy(value)

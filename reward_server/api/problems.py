@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents: one shape for everything that is not an answer."""
+"""Errors as RFC 9457 problem documents: the one format of every response without an answer."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _STATUS = {
 
 
 _MEANING = {
-    401: "There is no key, or a wrong one.",
-    404: "There is no such thing: a task, a job, a batch, a solution or a run.",
+    401: "The API key is missing or wrong.",
+    404: "The task, job, batch, solution or run does not exist.",
     409: "The idempotency key belongs to another request.",
-    413: "More than the server takes.",
+    413: "The body is larger than the server accepts.",
     415: "The body is not JSON.",
-    422: "The request is wrong, and `detail` says where.",
-    429: "The queue is full, or this client's share of it. Come again after `Retry-After` seconds.",
-    503: "The server failed, or the job was cancelled: there is no reward.",
-    504: "There was no place for the program in time, or its box was lost; it may be sent again.",
+    422: "The request is invalid; `detail` says where.",
+    429: "The queue, or this client's share of it, is full. Retry after `Retry-After` seconds.",
+    503: "The server failed or the job was cancelled; there is no reward.",
+    504: "No slot was free in time, or the box was lost; the request may be repeated.",
 }
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -59,16 +59,16 @@ class Problem(BaseModel):
 
 _problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
 SCHEMAS: dict[str, Any] = {**_problem.pop("$defs"), "Problem": _problem}
-"""The models of what `describe` returns."""
+"""The models that `describe` refers to."""
 
 
-def told(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return what the OpenAPI document says of problems that a route can answer with."""
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Declare, for the OpenAPI document, the problems that a route can respond with."""
     return {status: {"description": _MEANING[status]} for status in statuses}
 
 
 def describe() -> dict[str, Any]:
-    """Return all problems as the OpenAPI document has them, by their status."""
+    """Return the shared responses of the OpenAPI document, by their status."""
     schema = {"$ref": "#/components/schemas/Problem"}
     content = {MEDIA_TYPE: {"schema": schema}}
     return {
@@ -81,7 +81,7 @@ def _headers_of(status: int) -> dict[str, Any]:
     if status == 401:
         return {"headers": {"WWW-Authenticate": {"required": True, "schema": {"type": "string"}}}}
     if status in (429, 503):
-        text = "Seconds after which the same request, with the same key, may do better."
+        text = "Seconds after which to repeat the same request with the same idempotency key."
         schema = {"type": "integer", "minimum": 0}
         return {
             "headers": {"Retry-After": {"description": text, "required": True, "schema": schema}}
@@ -90,7 +90,7 @@ def _headers_of(status: int) -> dict[str, Any]:
 
 
 class HttpError(Exception):
-    """A request error with a status of its own, for what only HTTP can get wrong."""
+    """A request error with an explicit status, for errors of HTTP itself."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ def respond(
     closes: bool = False,
     retry_seconds: int = RETRY_SECONDS,
 ) -> JSONResponse:
-    """Return the problem document of one error."""
+    """Return the response for one error."""
     code = status or status_of(kind)
     problem = Problem(
         title=http.HTTPStatus(code).phrase,
@@ -139,7 +139,7 @@ def respond(
 
 
 def status_of(kind: ErrorKind) -> int:
-    """Return the HTTP status of what is not an answer."""
+    """Return the HTTP status of an error without an answer."""
     match kind.blame:
         case Blame.INFRA:
             return 503
@@ -153,23 +153,23 @@ def status_of(kind: ErrorKind) -> int:
 
 
 def is_retryable(kind: ErrorKind) -> bool:
-    """Tell whether the same request may do better later."""
+    """Return whether repeating the same request may succeed."""
     if kind is ErrorKind.CANCELLED:
         return False
     return kind.blame is Blame.INFRA or kind is ErrorKind.OVERLOADED
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Give every exception that can leave a route its problem document."""
-    app.add_exception_handler(RequestError, _on_kinded)
-    app.add_exception_handler(InfrastructureError, _on_kinded)
+    """Register a problem document for every exception that can leave a route."""
+    app.add_exception_handler(RequestError, _on_known_error)
+    app.add_exception_handler(InfrastructureError, _on_known_error)
     app.add_exception_handler(HttpError, _on_http)
     app.add_exception_handler(HTTPException, _on_no_route)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(Exception, _on_bug)
 
 
-async def _on_kinded(_: Request, error: Exception) -> JSONResponse:
+async def _on_known_error(_: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, RequestError | InfrastructureError):
         raise error
     seconds = error.retry_seconds if isinstance(error, QueueFullError) else RETRY_SECONDS
@@ -199,7 +199,7 @@ async def _on_no_route(request: Request, error: Exception) -> JSONResponse:
 
 
 def _methods_at(request: Request) -> list[str]:
-    """Return all methods of a path: Starlette names those of the first route alone."""
+    """Return all methods of a path; Starlette names only those of the first route."""
     return [
         method
         for method in _METHODS
@@ -217,5 +217,5 @@ async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _on_bug(_: Request, error: Exception) -> JSONResponse:
-    del error  # the server's log has it; a client must not
+    del error  # Starlette logs it; its text must not reach a client
     return respond(ErrorKind.WORKER_LOST, "the server failed on this request")

@@ -1,4 +1,4 @@
-"""What the routes talk to, and small things that all of them need."""
+"""The services behind the routes, and small helpers of all routes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the routes talk to."""
+    """The services that the routes call."""
 
     settings: Settings
     jobs: JobService
@@ -46,19 +46,21 @@ class Services:
 
     @property
     def keys(self) -> dict[str, SecretStr]:
-        """Return whose keys open the doors."""
+        """Return the API keys by the name of their client."""
         named = {name: client.key for name, client in self.settings.clients.items()}
         return named if self.settings.api_key is None else {"": self.settings.api_key, **named}
 
 
-async def services_of(request: Request) -> Services:  # async: a plain function costs a thread
-    """Return the services of the application a request came to."""
+async def services_of(
+    request: Request,
+) -> Services:  # async: FastAPI runs a plain function in a thread
+    """Return the services of the application that received a request."""
     services: Services = request.app.state.services
     return services
 
 
 async def check_client(request: Request) -> str:
-    """Return who asks.
+    """Return the name of the client that sent a request.
 
     Raises:
         RequestError: `unauthorized`.
@@ -73,19 +75,19 @@ NDJSON = "application/x-ndjson"
 
 
 def as_json(content: BaseModel, status: int) -> Response:
-    """Return a model as it stands, without another look at it."""
+    """Return a model as a JSON response, without validating it a second time."""
     return Response(content.model_dump_json(), status, media_type="application/json")
 
 
 def lines_of(*models: str) -> dict[str, Any]:
-    """Return the schema of a text of which each line is one of these models as JSON."""
+    """Return the schema of newline-delimited JSON, each line one of these models."""
     refs = [{"$ref": f"#/components/schemas/{model}"} for model in models]
     content = refs[0] if len(refs) == 1 else {"anyOf": refs}
     return {"type": "string", "contentMediaType": NDJSON, "contentSchema": content}
 
 
 def parse_id(text: str, what: str) -> UUID:
-    """Read an id from a path.
+    """Parse an id in a path.
 
     Raises:
         RequestError: `not_found`.

@@ -1,7 +1,7 @@
-"""Serving until told to stop, and then in order.
+"""Runs the HTTP server and shuts it down in order.
 
-A server that is told to stop takes nothing more in and lets go of all who wait, but answers while
-what runs comes to its end; only then it stops to listen. Being told again cuts that short.
+After the first signal the server refuses new jobs and releases all waiting requests, but still
+responds while running programs finish; then it closes its socket. A second signal ends that early.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KEEP_ALIVE_SECONDS = 120
 
 
 def serve(app: FastAPI, host: str, port: int) -> None:
-    """Serve an application until a signal comes."""
+    """Serve an application until a signal arrives."""
     raise_open_files()
     config = uvicorn.Config(
         app,
@@ -47,9 +47,9 @@ def serve(app: FastAPI, host: str, port: int) -> None:
 
 
 def raise_open_files() -> int:
-    """Allow this process as many open files as it may have, and return how many that are.
+    """Raise the limit of open files to its maximum, and return it.
 
-    Every client that waits holds one; programs have a limit of their own.
+    Every waiting client holds one; programs have a limit of their own.
     """
     least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if least != most:
@@ -65,12 +65,12 @@ class _Server(uvicorn.Server):
         self._stopping: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Start as ever, and remember where."""
+        """Start as usual, and remember the event loop."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop at the first signal, and wait for nothing more at the second."""
+        """Begin an orderly stop at the first signal, and end it at the second."""
         if not self.started or self._loop is None or self.should_exit:
             super().handle_exit(sig, frame)
         else:

@@ -36,10 +36,10 @@ from trainer_client import RewardServerError as NoAnswerError
 if TYPE_CHECKING:
     from trainer_client import Fields
 
-_PATIENCE_SECONDS = 1.0  # a person sees that the server is not there and need not wait to be told
+_OUTAGE_SECONDS = 1.0  # an interactive command reports an unreachable server soon
 
 app = typer.Typer(
-    help="Scores generated machine-learning programs in isolation.",
+    help="Score generated machine-learning programs in isolation.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -53,13 +53,13 @@ app.command("openapi")(openapi_command)
 out = Console()
 err = Console(stderr=True)
 
-DataDir = Annotated[Path | None, typer.Option(help="Where data and the database live.")]
+DataDir = Annotated[Path | None, typer.Option(help="Directory of the data and the database.")]
 Host = Annotated[str | None, typer.Option(help="Address to listen on.")]
 Port = Annotated[int | None, typer.Option(help="Port to listen on.")]
-Url = Annotated[str, typer.Option(help="The server to ask.")]
+Url = Annotated[str, typer.Option(help="URL of the server.")]
 Key = Annotated[str | None, typer.Option(envvar="REWARD_SERVER_API_KEY", help="API key.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_HERE = "http://127.0.0.1:8000"
+_DEFAULT_URL = "http://127.0.0.1:8000"
 
 
 @app.command()
@@ -68,10 +68,10 @@ def serve(
     port: Port = None,
     data_dir: DataDir = None,
     work_here: Annotated[  # noqa: FBT002 - a flag
-        bool, typer.Option("--work/--no-work", help="Run programs in this process, too.")
+        bool, typer.Option("--work/--no-work", help="Also run programs in this process.")
     ] = True,
 ) -> None:
-    """Serve until stopped."""
+    """Run the server until it is stopped."""
     settings = load_settings(host=host, port=port, data_dir=data_dir)
     _refuse_if_missing(preflight.run_preflight(settings, works=work_here))
     _log_to_stderr()
@@ -83,10 +83,10 @@ def serve(
 def work(
     data_dir: DataDir = None,
     metrics_port: Annotated[
-        int | None, typer.Option(help="Show numbers on this port of loopback.")
+        int | None, typer.Option(help="Serve Prometheus metrics on this port of 127.0.0.1.")
     ] = None,
 ) -> None:
-    """Run jobs of a database that servers elsewhere fill, until stopped."""
+    """Run a worker for the jobs of a shared database, until it is stopped."""
     settings = load_settings(data_dir=data_dir)
     _refuse_if_missing(preflight.run_preflight(settings, serves=False))
     _log_to_stderr()
@@ -122,7 +122,7 @@ def _refuse_if_missing(findings: list[preflight.PreflightFinding]) -> None:
 
 @app.command()
 def check(host: Host = None, port: Port = None, data_dir: DataDir = None) -> None:
-    """Print the effective settings and the state of every prerequisite."""
+    """Print the effective settings and check every prerequisite."""
     settings = load_settings(host=host, port=port, data_dir=data_dir)
     out.print_json(settings.model_dump_json())
     table = Table("prerequisite", "state", "detail")
@@ -140,16 +140,16 @@ def check(host: Host = None, port: Port = None, data_dir: DataDir = None) -> Non
 
 @app.command()
 def score(
-    file: Annotated[Path, typer.Argument(help="A .py program, or a model's text; - for stdin.")],
+    file: Annotated[Path, typer.Argument(help="A .py program or a completion; - reads stdin.")],
     task: Annotated[str, typer.Option(help="The task it solves.")],
-    url: Url = _HERE,
+    url: Url = _DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Have a server score a program or a completion."""
+    """Score a program or a completion on a server."""
     text = typer.get_text_stream("stdin").read() if str(file) == "-" else file.read_text()
     source: Fields = {"code": text} if file.suffix == ".py" else {"completion": text}
-    with RewardClient(url, api_key, outage_seconds=_PATIENCE_SECONDS) as client:
+    with RewardClient(url, api_key, outage_seconds=_OUTAGE_SECONDS) as client:
         answer = client.score(task, **source).raw
     if as_json:
         out.print_json(json.dumps(dict(answer)))
@@ -158,7 +158,7 @@ def score(
 
 
 def main() -> None:
-    """Run the command line; what the user can mend is said in one line."""
+    """Run the command line; report expected errors in one line."""
     try:
         app()
     except (ServiceError, NoAnswerError) as error:

@@ -1,11 +1,10 @@
-"""The `lm` part of the command line: hosts the frozen language model that places markers.
+"""The `lm` commands: host the frozen language model that places markers.
 
-vLLM does the hosting; decided here is how it runs for this job. Frozen means the same weights
-for a whole training run: a model from the hub is named with the commit it is taken from. The
-process becomes vLLM, so signals and the exit code are vLLM's own. Talking to the model is the
-instrumenter's part.
+vLLM hosts the model; this module chooses its flags. Frozen means the same weights for a whole
+training run, so a model of the hub is pinned to a commit. The process becomes vLLM, so signals and
+the exit code are vLLM's own. The instrumenter in `instrument/lm` talks to the model.
 
-Flags are those of vLLM 0.11 to 0.32. Older ones log every request unless told
+Flags are those of vLLM 0.11 to 0.32. Older ones log every request without
 `--disable-log-requests`, and call `--structured-outputs-config` `--guided-decoding-…`.
 """
 
@@ -32,7 +31,7 @@ _KEY_VARIABLE = "REWARD_SERVER_INSTRUMENT__API_KEY"
 _KEY_LETTERS = 16
 _DEVICES = ("nvidia[0-9]*", "kfd", "dxg", "dri/render*", "accel*", "vfio/[0-9]*")
 _OURS = frozenset({"--model", "--revision", "--host", "--port", "--uds", "--api-key"})
-# Without it a guided answer may be blank space up to the limit of tokens.
+# Without it a guided completion may consist of white space up to the token limit.
 _GUIDED = {"backend": "xgrammar", "disable_any_whitespace": True}
 
 lm_app = typer.Typer(help="Host the frozen language model.", no_args_is_help=True)
@@ -40,7 +39,7 @@ lm_app = typer.Typer(help="Host the frozen language model.", no_args_is_help=Tru
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """What is to be hosted, and where."""
+    """The model to host, and the address to serve it on."""
 
     model: str = DEFAULT_MODEL
     revision: str | None = None
@@ -53,7 +52,7 @@ class Hosting:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """The vLLM that is installed: it is made for one kind of device."""
+    """The installed vLLM, which is built for one kind of device."""
 
     version: str
     is_cpu: bool
@@ -61,7 +60,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What of the machine decides about flags."""
+    """The properties of the machine that flags depend on."""
 
     has_accelerator: bool
     has_bfloat16: bool
@@ -69,14 +68,14 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A command with the variables set for it; the key is apart, because it is not shown."""
+    """A command with its environment; the key is separate, because it is never printed."""
 
     command: tuple[str, ...]
     variables: dict[str, str]
     secrets: dict[str, str]
 
     def __str__(self) -> str:
-        """Return it as a line for a shell."""
+        """Return the command as a line for a shell."""
         given = [f"{name}={shlex.quote(value)}" for name, value in self.variables.items()]
         return " ".join(
             [*given, *(f"{name}=***" for name in self.secrets), shlex.join(self.command)]
@@ -85,20 +84,27 @@ class Launch:
 
 @lm_app.command()
 def serve(  # noqa: PLR0913, PLR0917 - one option a flag of vLLM
-    model: Annotated[str, typer.Option(help="A model of the hub, or a folder.")] = DEFAULT_MODEL,
+    model: Annotated[
+        str, typer.Option(help="A model of the Hugging Face hub, or a folder.")
+    ] = DEFAULT_MODEL,
     revision: Annotated[
-        str | None, typer.Option(help="The commit of the hub's model; the default model has one.")
+        str | None,
+        typer.Option(help="Commit of a hub model; required except for the default model."),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8001,
-    max_model_len: Annotated[int, typer.Option(help="Tokens of prompt and answer.")] = 16_384,
+    max_model_len: Annotated[
+        int, typer.Option(help="Maximum tokens of prompt and completion.")
+    ] = 16_384,
     api_key: Annotated[str | None, typer.Option(envvar=_KEY_VARIABLE, help="API key.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command.")] = False,  # noqa: FBT002
-    further: Annotated[list[str] | None, typer.Argument(help="After --: flags for vLLM.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command and exit.")] = False,  # noqa: FBT002
+    further: Annotated[
+        list[str] | None, typer.Argument(help="Further flags for vLLM, after --.")
+    ] = None,
 ) -> None:
     """Serve a frozen language model with vLLM until stopped."""
     hosting = Hosting(model, revision, host, port, max_model_len, api_key, tuple(further or ()))
-    launch = plan(hosting, _installed(), _look_at_machine())
+    launch = plan(hosting, _installed(), _inspect_machine())
     if dry_run:
         typer.echo(str(launch))
         return
@@ -109,20 +115,20 @@ def serve(  # noqa: PLR0913, PLR0917 - one option a flag of vLLM
 
 
 def plan(hosting: Hosting, build: Build | None, machine: Machine) -> Launch:
-    """Return how vLLM is started.
+    """Return the command that starts vLLM.
 
     Raises:
         SetupError: without a vLLM that fits the machine, without a commit for a model of the
             hub, or for an address that others can reach without a key.
     """
-    _refuse_open_door(hosting)
-    build = _refuse_unfit(build, machine)
+    _check_access(hosting)
+    build = _check_build(build, machine)
     name, source, variables = _identify(hosting)
     flags = [
         *("--served-model-name", name),
         *("--host", hosting.host, "--port", str(hosting.port)),
         *("--max-model-len", str(hosting.max_model_len)),
-        # A request says all; a model's own sampling defaults would hinder copying a script.
+        # Requests set all sampling parameters; a model's own defaults would disturb them.
         *("--generation-config", "vllm"),
         "--enable-prefix-caching",
         *("--structured-outputs-config", json.dumps(_GUIDED)),
@@ -133,14 +139,14 @@ def plan(hosting: Hosting, build: Build | None, machine: Machine) -> Launch:
     if build.is_cpu:
         flags += ["--enforce-eager", *(() if machine.has_bfloat16 else ("--dtype", "float32"))]
         variables["VLLM_CPU_KVCACHE_SPACE"] = os.environ.get("VLLM_CPU_KVCACHE_SPACE", "4")
-    # `vllm serve` looks up its own version under a name that the build for CPUs does not have.
+    # `vllm serve` looks up its version under a package name that the CPU build does not have.
     start = (sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", hosting.model)
     secrets = {} if hosting.api_key is None else {"VLLM_API_KEY": hosting.api_key}
     return Launch((*start, *source, *flags, *hosting.further), variables, secrets)
 
 
 def _identify(hosting: Hosting) -> tuple[str, list[str], dict[str, str]]:
-    """Return the name it is served by, the flags that pin it, and the variables for that."""
+    """Return the served name of the model, the flags that pin it, and their variables."""
     if Path(hosting.model).is_dir():
         if hosting.revision is not None:
             message = f"{hosting.model} is a folder: --revision is for models of the hub"
@@ -158,10 +164,10 @@ def _identify(hosting: Hosting) -> tuple[str, list[str], dict[str, str]]:
     return hosting.model, ["--revision", revision, "--tokenizer-revision", revision], {}
 
 
-def _refuse_open_door(hosting: Hosting) -> None:
+def _check_access(hosting: Hosting) -> None:
     for flag in hosting.further:
         if flag.partition("=")[0].replace("_", "-") in _OURS:
-            message = f"{flag} stands before the --: it is checked here"
+            message = f"give {flag} before the --: the server checks it"
             raise SetupError(message)
     if hosting.api_key is None and not is_loopback(hosting.host):
         message = (
@@ -174,7 +180,7 @@ def _refuse_open_door(hosting: Hosting) -> None:
         raise SetupError(message)
 
 
-def _refuse_unfit(build: Build | None, machine: Machine) -> Build:
+def _check_build(build: Build | None, machine: Machine) -> Build:
     if build is None:
         message = (
             "vLLM is not installed here: pip install 'reward-server[lm]' on a machine with a GPU; "
@@ -200,7 +206,7 @@ def _installed() -> Build | None:
     return None
 
 
-def _look_at_machine() -> Machine:
+def _inspect_machine() -> Machine:
     devices = Path("/dev")
     return Machine(
         has_accelerator=any(any(devices.glob(pattern)) for pattern in _DEVICES),

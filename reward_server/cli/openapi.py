@@ -1,4 +1,4 @@
-"""The `openapi` command: the contract as a document, without a server."""
+"""The `openapi` command: prints the OpenAPI document without starting a server."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Annotated
 import typer
 
 from reward_server.api.app import create_app
-from reward_server.api.openapi import never_opened, render
+from reward_server.api.openapi import no_services, render
 
 
 def openapi_command(
-    output: Annotated[Path | None, typer.Option(help="A file to write it to.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write to this file instead of stdout.")
+    ] = None,
 ) -> None:
     """Print the OpenAPI document of the server."""
-    text = render(create_app(never_opened).openapi())
+    text = render(create_app(no_services).openapi())
     if output is None:
         typer.echo(text, nl=False)
     else:

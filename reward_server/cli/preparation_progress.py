@@ -1,4 +1,4 @@
-"""What a person sees while tasks are prepared: bars on a terminal, plain lines elsewhere."""
+"""Progress of task preparation: bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def showing_steps(console: Console, total: int = 1) -> Iterator[Report]:
-    """Show the steps of as many preparations as there will be."""
+    """Show the steps of `total` preparations."""
     if not console.is_terminal:
         yield _Lines(console, total)
         return
@@ -37,7 +37,7 @@ def showing_steps(console: Console, total: int = 1) -> Iterator[Report]:
 
 
 class _Numbered:
-    """Gives each task its number when it is first heard of."""
+    """Numbers the tasks in the order of their first step."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -54,7 +54,7 @@ class _Numbered:
 
 
 class _Lines(_Numbered):
-    """A line for each stage; counts only when they are complete."""
+    """Prints a line for each completed stage."""
 
     def __init__(self, console: Console, total: int) -> None:
         super().__init__(total)
@@ -71,7 +71,7 @@ class _Lines(_Numbered):
 
 
 class _Bars(_Numbered):
-    """A bar for each task, whose text is its stage."""
+    """Shows a bar for each task, labelled with its stage."""
 
     def __init__(self, bars: Progress, total: int) -> None:
         super().__init__(total)

@@ -1,4 +1,4 @@
-"""The `prompts` command: what a model would get, as it would get it."""
+"""The `prompts` command: prints prompts as a trainer gets them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ out = Console()
 
 def prompts_command(  # noqa: PLR0913, PLR0917 - one option a field
     task: Annotated[str, typer.Option(help="The task to solve.")],
-    run: Annotated[str, typer.Option(help="The run whose solutions are improved on.")] = "default",
+    run: Annotated[str, typer.Option(help="The run that parents come from.")] = "default",
     n: Annotated[int, typer.Option(help="How many prompts.")] = 1,
-    improve: Annotated[float, typer.Option(help="The share that improves on a solution.")] = 0.5,
+    improve: Annotated[
+        float, typer.Option(help="Share of prompts that improve on a solution.")
+    ] = 0.5,
     strategy: Annotated[
-        str, typer.Option(help="previous_step, best, softmax or diverse.")
+        str, typer.Option(help="How parents are chosen: previous_step, best, softmax or diverse.")
     ] = "previous_step",
-    seed: Annotated[int | None, typer.Option(help="Draw the same again.")] = None,
-    characters: Annotated[int | None, typer.Option(help="The budget.")] = None,
-    url: Annotated[str, typer.Option(help="The server to ask.")] = "http://127.0.0.1:8000",
+    seed: Annotated[int | None, typer.Option(help="Seed, to draw the same prompts again.")] = None,
+    characters: Annotated[int | None, typer.Option(help="Budget in characters.")] = None,
+    url: Annotated[str, typer.Option(help="URL of the server.")] = "http://127.0.0.1:8000",
     api_key: Annotated[
         str | None, typer.Option(envvar="REWARD_SERVER_API_KEY", help="API key.")
     ] = None,

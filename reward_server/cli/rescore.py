@@ -37,7 +37,7 @@ err = Console(stderr=True)
 
 
 class SchemeName(StrEnum):
-    """The schemes there are."""
+    """The names of the reward schemes."""
 
     PAPER = "paper"
     NORMALISED = "normalised"
@@ -52,18 +52,20 @@ _DEFAULTS: dict[SchemeName, RewardSettings] = {
 
 
 def rescore_command(
-    scheme: Annotated[SchemeName, typer.Option(help="The scheme to reward by.")],
+    scheme: Annotated[SchemeName, typer.Option(help="The scheme of the new rewards.")],
     task: Annotated[str | None, typer.Option(help="Only solutions of this task.")] = None,
     run: Annotated[str | None, typer.Option(help="Only solutions of this run.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Where data and the database live.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON a task.")] = False,  # noqa: FBT002
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Directory of the data and the database.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a line per task.")] = False,  # noqa: FBT002
 ) -> None:
-    """Compute what stored solutions earn under another scheme, without running them again.
+    """Compute the rewards of stored solutions under another scheme, without running them again.
 
-    Works beside a running server and without one. The answers' own rewards stay as they are.
+    Works with or without a running server. The rewards in the answers do not change.
     """
     settings = load_settings(data_dir=data_dir)
-    chosen = make_scheme(_numbers(settings, scheme))
+    chosen = make_scheme(_settings_of(settings, scheme))
     tallies = asyncio.run(_rescore(settings, chosen, OutcomeFilter(task, run)))
     lines = [tallies[task_id] for task_id in sorted(tallies)]
     if as_json:
@@ -74,8 +76,8 @@ def rescore_command(
         _show(lines, chosen)
 
 
-def _numbers(settings: Settings, scheme: SchemeName) -> RewardSettings:
-    """Return the scheme's numbers: as they are set if it is the one in use, else the defaults."""
+def _settings_of(settings: Settings, scheme: SchemeName) -> RewardSettings:
+    """Return the settings of a scheme: the configured ones if it is in use, else the defaults."""
     return settings.reward if settings.reward.kind == scheme else _DEFAULTS[scheme]
 
 

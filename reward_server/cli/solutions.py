@@ -1,4 +1,4 @@
-"""The commands that look into the solution store: one by one, or as a whole."""
+"""The `solutions` commands: list, show, export and import stored solutions."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ out = Console()
 err = Console(stderr=True)
 
 File = Annotated[Path, typer.Argument(help="A .jsonl, .jsonl.gz or .parquet file.")]
-DataDir = Annotated[Path | None, typer.Option(help="Where data and the database live.")]
-Url = Annotated[str, typer.Option(help="The server to ask.")]
+DataDir = Annotated[Path | None, typer.Option(help="Directory of the data and the database.")]
+Url = Annotated[str, typer.Option(help="URL of the server.")]
 Key = Annotated[str | None, typer.Option(envvar="REWARD_SERVER_API_KEY", help="API key.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_HERE = "http://127.0.0.1:8000"
-_PATIENCE_SECONDS = 1.0  # a person sees that the server is not there and need not wait to be told
+_DEFAULT_URL = "http://127.0.0.1:8000"
+_OUTAGE_SECONDS = 1.0  # an interactive command reports an unreachable server soon
 
-solutions_app = typer.Typer(help="Look into the solution store.", no_args_is_help=True)
+solutions_app = typer.Typer(
+    help="Inspect, export and import stored solutions.", no_args_is_help=True
+)
 
 
 def show_answer(answer: Mapping[str, Any]) -> None:
-    """Print how a submission ended."""
+    """Print the answer to a submission."""
     table = Table(show_header=False)
     error = answer["error"]
     table.add_row("status", answer["status"] if not error else f"failed: {error['kind']}")
@@ -57,22 +59,24 @@ def show_answer(answer: Mapping[str, Any]) -> None:
 
 @solutions_app.command("list")
 def list_solutions(  # noqa: PLR0913, PLR0917 - one option a filter
-    task: Annotated[str | None, typer.Option()] = None,
-    run: Annotated[str | None, typer.Option()] = None,
-    step: Annotated[int | None, typer.Option()] = None,
-    valid: Annotated[bool | None, typer.Option()] = None,
+    task: Annotated[str | None, typer.Option(help="Only solutions of this task.")] = None,
+    run: Annotated[str | None, typer.Option(help="Only solutions of this run.")] = None,
+    step: Annotated[int | None, typer.Option(help="Only solutions of this step.")] = None,
+    valid: Annotated[bool | None, typer.Option(help="Only valid or only failed ones.")] = None,
     error: Annotated[str | None, typer.Option(help="Only failures of this kind.")] = None,
-    text: Annotated[str | None, typer.Option(help="Words of plan and program.")] = None,
-    order: Annotated[str, typer.Option(help="reward, time or duration.")] = "reward",
-    limit: Annotated[int, typer.Option()] = 20,
-    url: Url = _HERE,
+    text: Annotated[
+        str | None, typer.Option(help="Only solutions whose plan or program contains these words.")
+    ] = None,
+    order: Annotated[str, typer.Option(help="Sort by reward, time or duration.")] = "reward",
+    limit: Annotated[int, typer.Option(help="How many to list.")] = 20,
+    url: Url = _DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
     """List solutions, the best, newest or longest first."""
     query = {"task_id": task, "run_id": run, "step": step, "valid": valid, "error_kind": error}
     query |= {"text": text, "order": order, "limit": limit}
-    with RewardClient(url, api_key, outage_seconds=_PATIENCE_SECONDS) as client:
+    with RewardClient(url, api_key, outage_seconds=_OUTAGE_SECONDS) as client:
         page = client.get("/v1/solutions", **query)
     if as_json:
         out.print_json(json.dumps(page))
@@ -96,12 +100,12 @@ def list_solutions(  # noqa: PLR0913, PLR0917 - one option a filter
 @solutions_app.command("show")
 def show_solution(
     solution_id: str,
-    url: Url = _HERE,
+    url: Url = _DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Show one solution with its code and output."""
-    with RewardClient(url, api_key, outage_seconds=_PATIENCE_SECONDS) as client:
+    with RewardClient(url, api_key, outage_seconds=_OUTAGE_SECONDS) as client:
         solution = client.get(f"/v1/solutions/{solution_id}")
     if as_json:
         out.print_json(json.dumps(solution))
@@ -117,10 +121,10 @@ def export_command(
     file: File,
     task: Annotated[str | None, typer.Option(help="Only solutions of this task.")] = None,
     run: Annotated[str | None, typer.Option(help="Only solutions of this run.")] = None,
-    valid: Annotated[bool | None, typer.Option(help="Only (in)valid ones.")] = None,
+    valid: Annotated[bool | None, typer.Option(help="Only valid or only failed ones.")] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write whole solutions to a file. Works beside a running server and without one."""
+    """Write whole solutions to a file, with or without a running server."""
     check_name(file)
     wanted = SolutionFilter(task_id=task, run_id=run, valid=valid)
     number = asyncio.run(_export(load_settings(data_dir=data_dir), file, wanted))
@@ -142,12 +146,12 @@ async def _export(settings: Settings, file: Path, wanted: SolutionFilter) -> int
 
 @solutions_app.command("import")
 def import_command(file: File, data_dir: DataDir = None) -> None:
-    """Read solutions from a file; what is there already stays as it is."""
+    """Read solutions from a file; existing ones stay unchanged."""
     check_name(file)
     try:
         read, added = asyncio.run(_import(load_settings(data_dir=data_dir), file))
     except (MalformedRecordError, OSError) as error:
-        message = f"{file}: {error}; pages before that are in the store"
+        message = f"{file}: {error}; the pages before it were imported"
         raise SetupError(message) from None
     out.print(f"{added} of {read} solutions were added from {escape(str(file))}")
 
@@ -158,7 +162,7 @@ async def _import(settings: Settings, file: Path) -> tuple[int, int]:
         with _progress() as progress:
             bar = progress.add_task("importing", total=None)
             for page in reading(file):
-                added += await archive.transfer.take_in(page)
+                added += await archive.transfer.import_records(page)
                 read += len(page)
                 progress.update(bar, completed=read)
     return read, added
@@ -173,12 +177,12 @@ def _progress() -> Progress:
 def statistics_command(
     run: str,
     task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
-    url: Url = _HERE,
+    url: Url = _DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Show what a run has come to, step by step."""
-    with RewardClient(url, api_key, outage_seconds=_PATIENCE_SECONDS) as client:
+    """Show the statistics of a run, step by step."""
+    with RewardClient(url, api_key, outage_seconds=_OUTAGE_SECONDS) as client:
         found = client.get(f"/v1/runs/{quote(run, safe='')}/statistics", task_id=task)
     if as_json:
         out.print_json(json.dumps(found))
@@ -209,10 +213,10 @@ def _cells(step: dict[str, Any]) -> list[str]:
 
 @solutions_app.command("lineage")
 def lineage_command(
-    solution_id: str, url: Url = _HERE, api_key: Key = None, *, as_json: AsJson = False
+    solution_id: str, url: Url = _DEFAULT_URL, api_key: Key = None, *, as_json: AsJson = False
 ) -> None:
-    """Show where a solution comes from and what became of it."""
-    with RewardClient(url, api_key, outage_seconds=_PATIENCE_SECONDS) as client:
+    """Show the ancestors and descendants of a solution."""
+    with RewardClient(url, api_key, outage_seconds=_OUTAGE_SECONDS) as client:
         found = client.get(f"/v1/solutions/{solution_id}/lineage")
     if as_json:
         out.print_json(json.dumps(found))

@@ -1,4 +1,4 @@
-"""The `tasks` part of the command line: offline, on the data directory."""
+"""The `tasks` commands: they work offline, on the data directory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ tasks_app = typer.Typer(help="Prepare, check and grade tasks.", no_args_is_help=
 out = Console()
 err = Console(stderr=True)
 
-DataDir = Annotated[Path | None, typer.Option(help="Where prepared data lives.")]
+DataDir = Annotated[Path | None, typer.Option(help="Directory of the prepared data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -82,10 +82,10 @@ def _describe_source(made: Manifest) -> str:
 def prepare(  # noqa: PLR0913, PLR0917 - one option a part of the question
     task_id: Annotated[str | None, typer.Argument(help="The task to prepare.")] = None,
     twin: Annotated[bool, typer.Option("--twin", help="Make a synthetic twin.")] = False,  # noqa: FBT002
-    raw: Annotated[Path | None, typer.Option(help="Folder with Kaggle's raw files.")] = None,
-    missing: Annotated[bool, typer.Option("--missing", help="All that are not there.")] = False,  # noqa: FBT002
-    force: Annotated[bool, typer.Option("--force", help="Prepare even what is unchanged.")] = False,  # noqa: FBT002
-    size: Annotated[TwinSize | None, typer.Option(help="How large a twin is made.")] = None,
+    raw: Annotated[Path | None, typer.Option(help="Folder with the raw files from Kaggle.")] = None,
+    missing: Annotated[bool, typer.Option("--missing", help="All tasks without data.")] = False,  # noqa: FBT002
+    force: Annotated[bool, typer.Option("--force", help="Prepare unchanged data again.")] = False,  # noqa: FBT002
+    size: Annotated[TwinSize | None, typer.Option(help="Size of the twin.")] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Prepare a task's data, from a twin or from Kaggle's files.
@@ -109,13 +109,13 @@ def prepare(  # noqa: PLR0913, PLR0917 - one option a part of the question
     if task_id is None:
         _prepare_missing(settings, registry, wanted)
         return
-    folder, place = registry.folder(task_id), settings.data_dir
-    unchanged = None if force else find_unchanged(folder, place, raw=raw, size=wanted)
+    folder, data_dir = registry.folder(task_id), settings.data_dir
+    unchanged = None if force else find_unchanged(folder, data_dir, raw=raw, size=wanted)
     if unchanged is not None:
         err.print(f"[green]unchanged[/] {task_id} is prepared already; --force does it again")
         return
     with showing_steps(err) as progress:
-        prepare_task(folder, place, raw=raw, size=wanted, progress=progress)
+        prepare_task(folder, data_dir, raw=raw, size=wanted, progress=progress)
 
 
 def _prepare_missing(settings: Settings, registry: Registry, size: TwinSize) -> None:
@@ -133,11 +133,11 @@ def _prepare_missing(settings: Settings, registry: Registry, size: TwinSize) -> 
 def show(
     task_id: str,
     budget: Annotated[
-        int, typer.Option(help=f"How many characters, from {MIN_BUDGET} on.")
+        int, typer.Option(help=f"Budget in characters, at least {MIN_BUDGET}.")
     ] = DEFAULT_BUDGET,
     data_dir: DataDir = None,
 ) -> None:
-    """Print what a model is told about a prepared task."""
+    """Print the briefing on a prepared task that a model gets."""
     settings, registry = _open(data_dir)
     typer.echo(make_briefings(settings).get(registry.get(task_id), budget), nl=False)
 
@@ -145,15 +145,17 @@ def show(
 @tasks_app.command()
 def new(
     task_id: Annotated[str, typer.Argument(help="Lower-case words joined by hyphens.")],
-    directory: Annotated[Path | None, typer.Option(help="Where the folder is made.")] = None,
+    directory: Annotated[
+        Path | None, typer.Option(help="Parent directory of the new folder.")
+    ] = None,
 ) -> None:
     """Write the folder of a new task that works at once, to be made your own."""
     folders = load_settings().task_folders
-    place = directory or next(iter(folders), Path("tasks"))
-    folder = write_task(task_id, place)
+    parent = directory or next(iter(folders), Path("tasks"))
+    folder = write_task(task_id, parent)
     out.print(f"[green]written[/] {escape(str(folder))}: its README.md says what to change")
-    if place.absolute() not in {path.absolute() for path in folders}:
-        known = json.dumps([*map(str, folders), str(place.absolute())])
+    if parent.absolute() not in {path.absolute() for path in folders}:
+        known = json.dumps([*map(str, folders), str(parent.absolute())])
         out.print(f"export {PREFIX}TASK_FOLDERS='{escape(known)}'", soft_wrap=True)
     out.print(
         f"reward-server tasks prepare {task_id} --twin && reward-server tasks check {task_id}"
@@ -162,7 +164,9 @@ def new(
 
 @tasks_app.command()
 def check(
-    task_ids: Annotated[list[str] | None, typer.Argument(help="All prepared ones if none.")] = None,
+    task_ids: Annotated[
+        list[str] | None, typer.Argument(help="Tasks to check; all prepared ones by default.")
+    ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
@@ -183,7 +187,7 @@ def check(
 
 
 def _inspect(settings: Settings, registry: Registry, task_id: str) -> LeakReport:
-    # Every start of a server would pay for the statistics that only this command needs.
+    # A late import: only this command needs the statistics packages, which are slow to import.
     from reward_server.tasks.preparation import inspection  # noqa: PLC0415
 
     if registry.is_competition(task_id):
@@ -199,8 +203,10 @@ def _inspect(settings: Settings, registry: Registry, task_id: str) -> LeakReport
 def grade(  # noqa: PLR0913, PLR0917 - one option a part of the question
     task_id: Annotated[str | None, typer.Argument(help="The task the file is for.")] = None,
     submission: Annotated[Path | None, typer.Option(help="The file to grade.")] = None,
-    answers: Annotated[Path | None, typer.Option(help="Other answers than the task's.")] = None,
-    cases: Annotated[Path | None, typer.Option(help="A folder of case folders.")] = None,
+    answers: Annotated[
+        Path | None, typer.Option(help="Answers to grade against; the task's own by default.")
+    ] = None,
+    cases: Annotated[Path | None, typer.Option(help="A folder of grading cases.")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
@@ -231,7 +237,7 @@ def grade(  # noqa: PLR0913, PLR0917 - one option a part of the question
 def _standing(
     registry: Registry, task_id: str, score: float | None, *, is_own: bool
 ) -> dict[str, object] | None:
-    """Return where a score would have stood; a medal takes the task's own, original data."""
+    """Return the leaderboard standing of a score; only original data can win a medal."""
     board = registry.board(task_id)
     if board is None or score is None:
         return None

@@ -56,9 +56,9 @@ class Metrics:
     def record_answer(self, answer: StoredAnswer) -> None:
         """Count a job that has a reward."""
         status = answer.status.value if answer.failure is None else answer.failure.kind.value
-        self._ended.labels(answer.task_id, status).inc()
+        self._ended.labels(answer.submission.task_id, status).inc()
         self._waited.observe(answer.timings.queue)
-        self._ran.observe(answer.duration_seconds)
+        self._ran.observe(answer.execution.duration_seconds)
 
     def record_error(self, task_id: str, kind: str) -> None:
         """Count an attempt that ended without a reward."""

@@ -1,4 +1,4 @@
-"""Statements on batches: many jobs at a time."""
+"""SQL statements on batches: many jobs at a time, passed as arrays in one round trip."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ COLUMNS = (
 _NAMES = ", ".join(COLUMNS)
 _LISTS = ", ".join(f"CAST(:{name} AS {jobs.c[name].type.compile(_DIALECT)}[])" for name in COLUMNS)
 
-# As ACCEPT, for many: a row comes back for each that is to be run, new or again. They are locked in
-# the order in which they are given, and wait in the order of their places.
+# As ACCEPT, for many jobs: a row returns for each job that is to be run, new or again. ORDER BY
+# makes Postgres lock the keys in the order of the arrays, which the caller sorts: two batches that
+# share keys cannot deadlock. `now()` is the same for all rows of a transaction, so a microsecond
+# per item keeps the items of a batch in their order in the queue.
 ACCEPT_ALL = text(f"""
     INSERT INTO jobs ({_NAMES}, created_at)
     SELECT {_NAMES}, now() + place * interval '1 microsecond'
     FROM unnest({_LISTS}, CAST(:place AS integer[])) WITH ORDINALITY
-        AS asked ({_NAMES}, place, turn)
-    ORDER BY turn
+        AS item ({_NAMES}, place, position)
+    ORDER BY position
     ON CONFLICT (idempotency_key) DO UPDATE
     SET state = 'queued', attempt = {NEXT_ATTEMPT}, faults = 0, error_kind = NULL,
         error_message = NULL, worker = NULL, lease_until = NULL, started_at = NULL,
@@ -59,8 +61,9 @@ ITEMS = text(_ITEMS.format(which=""))
 
 ITEMS_OF = text(_ITEMS.format(which="AND job_id = ANY (CAST(:job_ids AS uuid[]))"))
 
-# A batch is complete when enough have a reward, or when there is nothing left to wait for. What it
-# brought and nobody else has in a batch is cancelled then, if it asked for that.
+# A batch is complete when enough of its jobs have a reward, or when none is left to wait for. Then
+# the jobs that this batch created and no other batch contains are cancelled, if the batch says so.
+# SKIP LOCKED: a batch that another process is closing at this moment is left to that process.
 CLOSE = text("""
     WITH complete AS (
         SELECT id FROM batches

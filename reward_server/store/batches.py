@@ -1,4 +1,4 @@
-"""Batches: jobs that are waited for together, made in one transaction."""
+"""Batches: jobs that are created in one transaction and waited for together."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Batches(Database):
     async def create(
         self, orders: Sequence[NewJob], min_complete: int, *, cancels_rest: bool
     ) -> tuple[UUID, list[UUID]]:
-        """Make all jobs of a batch durable, or none; known keys join their jobs.
+        """Create all jobs of a batch durably, or none; known keys join their jobs.
 
         Raises:
             RequestError: `conflict` when a key belongs to another body.
@@ -56,15 +56,15 @@ class Batches(Database):
         return batch_id, job_ids
 
     async def count_new(self, orders: Sequence[NewJob]) -> int:
-        """Return how many jobs a batch of these would add to those that wait or have ended."""
+        """Return how many jobs a batch of these would add to the queue."""
         keyed = _Keyed(orders)
         keys = [key for key in keyed.keys if key is not None]
         rows = await self.rows(statements.FIND_BY_KEYS, {"keys": keys})
         states = [JobState(row.state) for row in rows]
-        return len(keyed.places) - sum(not s.has_ended or s.has_answer for s in states)
+        return len(keyed.indexes) - sum(not s.has_ended or s.has_answer for s in states)
 
     async def get(self, batch_id: UUID) -> BatchRow | None:
-        """Return a batch with its items, those that ended first in front."""
+        """Return a batch with its items in the order in which they ended."""
         row = await self.row(statements.BATCH, {"batch_id": batch_id})
         if row is None:
             return None
@@ -77,12 +77,12 @@ class Batches(Database):
         )
 
     async def items_of(self, batch_id: UUID, job_ids: Collection[UUID]) -> tuple[BatchItem, ...]:
-        """Return the items of a batch that are of these jobs, those that ended first in front."""
+        """Return the items of a batch for these jobs, in the order in which they ended."""
         parameters = {"batch_id": batch_id, "job_ids": list(job_ids)}
         return tuple(map(_item, await self.rows(statements.ITEMS_OF, parameters)))
 
     async def close(self, batch_id: UUID | None = None) -> int:
-        """Close this batch, or all, where they are complete; return how many jobs that ended."""
+        """Close this batch, or all batches, if complete; return how many jobs were cancelled."""
         return len(await self.rows(statements.CLOSE, {"batch_id": batch_id}))
 
 
@@ -91,72 +91,73 @@ def _item(row: Row[Any]) -> BatchItem:
 
 
 class _Keyed:
-    """The orders of a batch by their keys: `places` has the first of every key, and all without.
+    """The jobs of a batch by their keys.
 
-    The places are in the order of the keys, so that two batches cannot wait for each other.
+    `indexes` are those of the jobs to insert: the first of every key, and all without a key.
+    They are sorted by key: all batches lock keys in the same order, so that none deadlock.
     """
 
     def __init__(self, orders: Sequence[NewJob]) -> None:
         self.orders = orders
         self.keys = [storable_or_none(order.idempotency_key) for order in orders]
         first: dict[str, int] = {}
-        for place, key in enumerate(self.keys):
+        for index, key in enumerate(self.keys):
             if key is not None:
-                _refuse_other(orders[first.setdefault(key, place)], orders[place].body_digest)
-        places = (p for p, key in enumerate(self.keys) if key is None or first[key] == p)
-        self.places = sorted(places, key=lambda place: self.keys[place] or "")
+                _check_body(orders[first.setdefault(key, index)], orders[index].body_digest)
+        indexes = (p for p, key in enumerate(self.keys) if key is None or first[key] == p)
+        self.indexes = sorted(indexes, key=lambda index: self.keys[index] or "")
 
 
-def _refuse_other(order: NewJob, body_digest: str) -> None:
+def _check_body(order: NewJob, body_digest: str) -> None:
     if body_digest != order.body_digest:
         message = "an idempotency key of this batch was used with another request"
         raise RequestError(ErrorKind.CONFLICT, message)
 
 
 async def _accept_all(connection: AsyncConnection, keyed: _Keyed) -> list[tuple[UUID, bool]]:
-    """Return the job of every place, and whether it is this batch's own."""
-    new_ids = {place: uuid4() for place in keyed.places}
+    """Return the job of every item, and whether this batch created it."""
+    new_ids = {index: uuid4() for index in keyed.indexes}
     own: dict[str, UUID] = {}
-    for chunk in _chunks(keyed.places):
+    for chunk in _chunks(keyed.indexes):
         parameters = _parameters(keyed, chunk, new_ids)
         rows = (await connection.execute(statements.ACCEPT_ALL, parameters)).all()
         own |= {row.idempotency_key: row.id for row in rows if row.idempotency_key is not None}
     joined = await _join(connection, keyed, own)
     jobs = []
-    for place, key in enumerate(keyed.keys):
+    for index, key in enumerate(keyed.keys):
         if key is None:
-            jobs.append((new_ids[place], True))
+            jobs.append((new_ids[index], True))
         else:
-            jobs.append((own.get(key) or joined[key], key in own and place in new_ids))
+            jobs.append((own.get(key) or joined[key], key in own and index in new_ids))
     return jobs
 
 
 async def _join(
     connection: AsyncConnection, keyed: _Keyed, own: dict[str, UUID]
 ) -> dict[str, UUID]:
-    """Return the jobs of the keys that others have brought."""
-    orders = {key: keyed.orders[place] for place in keyed.places if (key := keyed.keys[place])}
+    """Return the existing jobs of the keys that this batch did not insert."""
+    orders = {key: keyed.orders[index] for index in keyed.indexes if (key := keyed.keys[index])}
     keys = [key for key in orders if key not in own]
     if not keys:
         return {}
     rows = (await connection.execute(statements.FIND_BY_KEYS, {"keys": keys})).all()
     for row in rows:
-        _refuse_other(orders[row.idempotency_key], row.body_digest)
+        _check_body(orders[row.idempotency_key], row.body_digest)
     return {row.idempotency_key: row.id for row in rows}
 
 
 def _parameters(
-    keyed: _Keyed, places: Sequence[int], new_ids: dict[int, UUID]
+    keyed: _Keyed, indexes: Sequence[int], new_ids: dict[int, UUID]
 ) -> dict[str, list[Any]]:
     rows = [
-        order_parameters(keyed.orders[place]) | {"id": new_ids[place], "place": place}
-        for place in places
+        order_parameters(keyed.orders[index]) | {"id": new_ids[index], "place": index}
+        for index in indexes
     ]
     return {name: [row[name] for row in rows] for name in (*statements.COLUMNS, "place")}
 
 
-def _chunks(places: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Cut a long batch, so that nothing else waits for one statement to be put together."""
-    rest = iter(places)
+def _chunks(indexes: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Split a long batch: building one huge statement would block the event loop."""
+    rest = iter(indexes)
     while chunk := tuple(islice(rest, _AT_ONCE)):
         yield chunk

@@ -1,4 +1,4 @@
-"""Asking the database: one statement, one transaction, one kind of failure."""
+"""Access to the database: one statement, one transaction, one kind of failure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Database:
         return rows[0] if rows else None
 
     async def one(self, statement: Executable, parameters: Parameters) -> Row[Any]:
-        """Return a row that must be there.
+        """Return a row that must exist.
 
         Raises:
             InfrastructureError: `store_error` when it is not.

@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 _UPGRADE_LOCK = 0x7265776172640001
 _LOCK = text(f"SELECT pg_try_advisory_lock({_UPGRADE_LOCK})")
 _UNLOCK = text(f"SELECT pg_advisory_unlock({_UPGRADE_LOCK})")
-_TURN_SECONDS = 0.1
-# Whoever waits for a whole table holds up all who come after.
-_IMPATIENT = text("SET lock_timeout = '1s'")
+_POLL_SECONDS = 0.1
+# A statement that waits for a lock on a whole table blocks all later statements on that table.
+_SHORT_LOCK_TIMEOUT = text("SET lock_timeout = '1s'")
 _LOCK_NOT_AVAILABLE = "55P03"
-_STEP_SECONDS = 2.0
+_RETRY_SECONDS = 2.0
 _DRIVERS = ("postgres", "postgresql", "postgresql+asyncpg")
 
 
@@ -58,9 +58,9 @@ def parse_database_url(database_url: str | URL) -> URL:
 def make_engine(
     database_url: str | URL, pool_size: int = 10, command_seconds: float | None = 60.0
 ) -> AsyncEngine:
-    """Make a pool of connections in which every statement is its own transaction by default.
+    """Return a pool of connections in which every statement is its own transaction by default.
 
-    A statement may take `command_seconds`, without it as long as it likes.
+    A statement may take `command_seconds`; None means without a limit.
     """
     engine = create_async_engine(
         parse_database_url(database_url),
@@ -78,21 +78,21 @@ def make_engine(
 
 
 def _refuse_closed(connection: Any, _record: Any, _proxy: Any) -> None:  # noqa: ANN401
-    # Costs nothing where a ping costs a round trip, and sees a restarted server as well.
+    # Cheaper than a ping, which takes a round trip; detects a restarted server all the same.
     if connection.driver_connection.is_closed():
         raise DisconnectionError
 
 
 async def upgrade(engine: AsyncEngine, revision: str = "head") -> None:
-    """Bring the schema to a revision, step by step; concurrent starts take turns.
+    """Migrate the schema up to a revision, step by step; concurrent processes take turns.
 
-    A step is one transaction, or makes one index without holding up anybody.
+    A step is one transaction, or creates one index concurrently, without blocking writers.
     """
     await _migrate(engine, command.upgrade, revision)
 
 
 async def downgrade(engine: AsyncEngine, revision: str) -> None:
-    """Take the schema back to a revision, step by step."""
+    """Migrate the schema down to a revision, step by step."""
     await _migrate(engine, command.downgrade, revision)
 
 
@@ -104,21 +104,21 @@ async def _migrate(engine: AsyncEngine, step: Any, revision: str) -> None:  # no
         config.attributes["connection"] = connection
         step(config, revision)
 
-    patient = make_engine(engine.url, pool_size=2, command_seconds=None)
+    migration_engine = make_engine(engine.url, pool_size=2, command_seconds=None)
     try:
-        async with _turn(patient):
-            while not await _moves(patient, run):
-                log.warning("the schema waits for a table that is in use")
-                await asyncio.sleep(_STEP_SECONDS)
+        async with _migration_lock(migration_engine):
+            while not await _try_steps(migration_engine, run):
+                log.warning("the migration waits for a table that is in use")
+                await asyncio.sleep(_RETRY_SECONDS)
     finally:
-        await patient.dispose()
+        await migration_engine.dispose()
 
 
-async def _moves(engine: AsyncEngine, run: Callable[[Connection], None]) -> bool:
-    """Run the steps; False when a table was in use for so long that others would have to wait."""
+async def _try_steps(engine: AsyncEngine, run: Callable[[Connection], None]) -> bool:
+    """Run the steps; False if a lock was not granted in time and the caller should try again."""
     serial = engine.execution_options(isolation_level="READ COMMITTED")
     async with serial.connect() as connection:
-        await connection.execute(_IMPATIENT)
+        await connection.execute(_SHORT_LOCK_TIMEOUT)
         await connection.commit()
         try:
             await connection.run_sync(run)
@@ -132,11 +132,14 @@ async def _moves(engine: AsyncEngine, run: Callable[[Connection], None]) -> bool
 
 
 @asynccontextmanager
-async def _turn(engine: AsyncEngine) -> AsyncIterator[None]:
-    """Wait for one's turn without a transaction: making an index waits for all of those."""
+async def _migration_lock(engine: AsyncEngine) -> AsyncIterator[None]:
+    """Hold the migration lock; poll for it outside of any transaction.
+
+    CREATE INDEX CONCURRENTLY waits for all open transactions, also for those waiting for this lock.
+    """
     async with engine.connect() as connection:
-        while not (await connection.execute(_LOCK)).scalar_one():  # noqa: ASYNC110 - not ours to hear
-            await asyncio.sleep(_TURN_SECONDS)
+        while not (await connection.execute(_LOCK)).scalar_one():  # noqa: ASYNC110 - no event to wait for
+            await asyncio.sleep(_POLL_SECONDS)
         try:
             yield
         finally:

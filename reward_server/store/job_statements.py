@@ -1,4 +1,8 @@
-"""Statements on jobs and solutions, as text: each is one transaction and one round trip."""
+"""SQL statements on jobs and solutions: each is one transaction and one round trip.
+
+A statement that has to read, decide and write does all three at once (a CTE, or an upsert with a
+condition), so that no other transaction can change a row between the decision and the write.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,12 @@ _VALUES = ", ".join(
 _SOLUTION_COLUMNS = ", ".join(column.name for column in solutions.c)
 _JOB_COLUMNS = ", ".join(column.name for column in jobs.c)
 
-# Returns a row when there is something to run: the job is new, or it had errored or was cancelled.
+# Returns a row if there is something to run: the job is new, or it had errored or was cancelled.
+# The unique index on the key decides between concurrent requests: exactly one inserts, the others
+# wait for it in ON CONFLICT and then see its row. Without a match in WHERE nothing is updated and
+# no row returns, which tells the caller to join. A new attempt number fences off earlier attempts.
+# `created_at` is the time of the statement, since it orders the queue. The trigger on `jobs` sends
+# the notification in this transaction: listeners hear of a job only once it is committed.
 ACCEPT = text(f"""
     INSERT INTO jobs (idempotency_key, body_digest, task_id, completion, code, run_id, step,
         sample_id, parent_id, prompt_kind, wall_seconds, priority, client, budget_seconds,
@@ -45,6 +54,11 @@ ACCEPT = text(f"""
 
 FIND_BY_KEY = text("SELECT id, state, attempt, body_digest FROM jobs WHERE idempotency_key = :key")
 
+# The UPDATE is the fence: it matches only the current attempt of a running job. A worker whose
+# lease was taken away matches no row, so `ended` is empty and the INSERT adds nothing. Closing the
+# job and storing its solution in one statement means that one never exists without the other.
+# Columns that describe the submission come from the job's row, so a solution cannot disagree with
+# its job.
 RECORD = text(f"""
     WITH ended AS (
         UPDATE jobs SET state = CAST(:status AS text), finished_at = clock_timestamp(),
@@ -54,16 +68,19 @@ RECORD = text(f"""
     )
     INSERT INTO solutions ({_NAMES})
     SELECT id, {", ".join(_FROM_JOB)}, {_VALUES} FROM ended
-    RETURNING id, created_at
+    RETURNING id, created_at, {", ".join(_FROM_JOB)}
 """)  # noqa: S608 - made of column names
 
+# Clearing worker and lease makes the attempt invalid: its worker cannot renew or record any more.
 CANCEL = text("""
     UPDATE jobs SET state = 'cancelled', finished_at = now(), worker = NULL, lease_until = NULL
     WHERE id = :job_id AND state IN ('queued', 'running')
     RETURNING id
 """)
 
-# Two halves, as there is an index for what waits and another for what runs.
+# One branch for each partial index: one covers queued jobs, the other leased ones. The state is
+# checked again in the UPDATE, because a job may have been leased or have ended since the CTE read
+# it.
 CANCEL_STEPS = text("""
     WITH unwanted AS (
         SELECT id FROM jobs WHERE state = 'queued'
@@ -89,7 +106,8 @@ ANSWER = text(f"SELECT {_SOLUTION_COLUMNS} FROM solutions WHERE job_id = :job_id
 
 SOLUTION = text(f"SELECT {_SOLUTION_COLUMNS} FROM solutions WHERE id = :id")  # noqa: S608
 
-# A verdict that can stand for another run of the same program: nothing but the program decided it.
+# A verdict that can replace another run of the same program. Excluded are outcomes that depend on
+# the machine (time-outs, exhausted memory, contention) and verdicts that were reused themselves.
 TWIN = text(f"""
     SELECT {_SOLUTION_COLUMNS} FROM solutions
     WHERE program_digest = :program_digest AND run_id = :run_id AND task_id = :task_id
@@ -101,6 +119,7 @@ TWIN = text(f"""
 
 KNOWN_SOLUTIONS = text("SELECT id FROM solutions WHERE id = ANY (CAST(:ids AS uuid[]))")
 
+# `seen` ends the recursion where a lineage contains a cycle, which imported data may have.
 ANCESTORS = text("""
     WITH RECURSIVE line (id, parent_id, reward, depth, seen) AS (
         SELECT id, parent_id, reward, 0, ARRAY[id] FROM solutions WHERE id = :id
@@ -117,7 +136,8 @@ CHILDREN = text("""
     WHERE parent_id = :id AND id <> :id ORDER BY reward DESC, id DESC LIMIT :most
 """)
 
-# The oldest first, from the place of a solution on, so that lines added meanwhile come last.
+# Keyset pagination, oldest first: solutions that are added meanwhile come last, and a deep page
+# costs no more than the first.
 OUTCOMES = text("""
     SELECT id, created_at, task_id, reward, score, higher_is_better, error_kind, error_message,
         milestones, duration_seconds, cpu_seconds, sandbox_kind, sandbox_image, data_digest
@@ -135,7 +155,7 @@ COUNT_OUTCOMES = text("""
         AND (CAST(:run_id AS text) IS NULL OR run_id = :run_id)
 """)
 
-# A value that is there already stays untouched, its time too.
+# A row whose value is unchanged is not written, so it keeps its time and makes no dead tuple.
 KEEP_REWARDS = text("""
     INSERT INTO rewards (solution_id, scheme, scheme_version, value)
     SELECT solution_id, CAST(:scheme AS text), CAST(:scheme_version AS integer), value

@@ -1,8 +1,8 @@
-"""All that the rest of the server asks of the database.
+"""Reads and writes of jobs and solutions, for the rest of the server.
 
-A job ends once: `record` writes the result and closes the job in one statement that holds
-only for the job's current attempt, so a worker that was given up cannot add a second result.
-Every method is committed when it returns. The names of tables and columns stay in this room.
+A job ends once: `record` writes the result and closes the job in one statement that matches only
+the job's current attempt, so a worker that lost its lease cannot add a second result. Every method
+is committed when it returns. Only this package knows the names of tables and columns.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from reward_server.model import ErrorKind
 from reward_server.store import job_statements
 from reward_server.store.database import Database
 from reward_server.store.rows import (
-    answer_of,
     failure_of,
     order_parameters,
     outcome_parameters,
     placement_parameters,
+    read,
     solution_parameters,
     storable,
     storable_or_none,
@@ -67,13 +67,13 @@ class Store(Database):
     """
 
     async def ping(self) -> None:
-        """Ask the database for a sign of life."""
+        """Check that the database answers."""
         await self.rows(job_statements.PING)
 
     async def accept(self, order: NewJob, claim: LeaseRequest | None = None) -> Accepted:
-        """Make a durable job, or join the one that has this key; an errored one is run again.
+        """Create a durable job, or join the one with this key; an errored one is run again.
 
-        With a claim the job does not wait: it is lent to that worker at once.
+        With a claim the job skips the queue: that worker leases it at once.
 
         Raises:
             RequestError: `conflict` when the key belongs to another body.
@@ -85,7 +85,7 @@ class Store(Database):
         return _join(order, await self.one(job_statements.FIND_BY_KEY, {"key": key}))
 
     async def find(self, order: NewJob) -> Accepted | None:
-        """Return the job that has this key, unless it would have to be run again.
+        """Return the job with this key, unless it would have to be run again.
 
         Raises:
             RequestError: `conflict` when the key belongs to another body.
@@ -110,16 +110,16 @@ class Store(Database):
         row = await self.row(job_statements.RECORD, parameters)
         if row is None:
             return await self._recorded(job_id)
-        return answer_of(verdict, job_id, attempt, row.id, row.created_at)
+        return to_answer(parameters | row._asdict())
 
     async def cancel(self, job_id: UUID) -> bool:
-        """End a job that nobody wants any more; False when it has already ended."""
+        """Cancel a job; False if it has already ended."""
         return await self.row(job_statements.CANCEL, {"job_id": job_id}) is not None
 
     async def cancel_steps(self, run_id: str, up_to_step: int, client: str) -> list[UUID]:
-        """End what has not ended of a client's run up to a step, and return which jobs that were.
+        """Cancel the unfinished jobs of a client's run up to a step, and return their ids.
 
-        Jobs without a step are left alone.
+        Jobs without a step are not cancelled.
         """
         unwanted = {"run_id": storable(run_id), "up_to_step": up_to_step, "client": client}
         return [row.id for row in await self.rows(job_statements.CANCEL_STEPS, unwanted)]
@@ -130,24 +130,24 @@ class Store(Database):
         return None if row is None else to_job(row)
 
     async def status(self, job_id: UUID) -> JobStatus | None:
-        """Return where a job is, without its texts."""
+        """Return the state of a job, without its texts."""
         row = await self.row(job_statements.STANDING, {"job_id": job_id})
         return None if row is None else JobStatus(JobState(row.state), failure_of(row))
 
     async def answer(self, job_id: UUID) -> StoredAnswer | None:
         """Return the result of a job, once it has one."""
         row = await self.row(job_statements.ANSWER, {"job_id": job_id})
-        return None if row is None else to_answer(row)
+        return None if row is None else to_answer(row._asdict())
 
     async def answers(self, job_ids: Sequence[UUID]) -> dict[UUID, StoredAnswer]:
-        """Return the results of these jobs, as far as they have one."""
+        """Return the results of those of these jobs that have one."""
         rows = await self.rows(job_statements.ANSWERS, {"job_ids": list(job_ids)})
-        return {row.job_id: to_answer(row) for row in rows}
+        return {row.job_id: to_answer(row._asdict()) for row in rows}
 
     async def find_identical(
         self, program_digest: str, submission: Submission, data_digest: str, box: Box
     ) -> StoredAnswer | None:
-        """Return a verdict on the same program and data in the same run, if one was measured."""
+        """Return a measured verdict on the same program, run and data, if there is one."""
         parameters = {
             "program_digest": program_digest,
             "run_id": storable(submission.run_id),
@@ -157,7 +157,7 @@ class Store(Database):
             "sandbox_image": box.image,
         }
         row = await self.row(job_statements.TWIN, parameters)
-        return None if row is None else to_answer(row)
+        return None if row is None else to_answer(row._asdict())
 
     async def known_solutions(self, solution_ids: Collection[UUID]) -> set[UUID]:
         """Return which of these solutions exist."""
@@ -165,17 +165,18 @@ class Store(Database):
         return {row.id for row in rows}
 
     async def solution(self, solution_id: UUID) -> SolutionDetail | None:
-        """Return a solution with its lineage."""
+        """Return a solution with its ancestors, children and rewards."""
         row = await self.row(job_statements.SOLUTION, {"id": solution_id})
         if row is None:
             return None
         depth = {"id": solution_id, "depth": _DEEPEST_LINEAGE}
         most = {"id": solution_id, "most": _MOST_CHILDREN}
+        rewards = await self.rows(job_statements.REWARDS, {"id": solution_id})
         return SolutionDetail(
-            answer=to_answer(row),
+            answer=to_answer(row._asdict()),
             ancestors=_relatives(await self.rows(job_statements.ANCESTORS, depth)),
             children=_relatives(await self.rows(job_statements.CHILDREN, most)),
-            rewards=_rewards(await self.rows(job_statements.REWARDS, {"id": solution_id})),
+            rewards=tuple(read(KeptReward, row) for row in rewards),
         )
 
     async def solutions(self, wanted: SolutionFilter) -> Page:
@@ -194,7 +195,7 @@ class Store(Database):
     async def outcomes(
         self, wanted: OutcomeFilter, after: StoredOutcome | None, most: int
     ) -> tuple[StoredOutcome, ...]:
-        """Return what the next solutions' rewards are made of, the oldest first."""
+        """Return the next solutions with all that a reward depends on, the oldest first."""
         parameters = outcome_parameters(wanted) | {
             "after_id": None if after is None else after.solution_id,
             "after_time": None if after is None else after.created_at,
@@ -203,18 +204,18 @@ class Store(Database):
         return tuple(map(to_outcome, await self.rows(job_statements.OUTCOMES, parameters)))
 
     async def keep_rewards(self, scheme: str, version: int, values: Mapping[UUID, float]) -> None:
-        """Keep what solutions earn under another scheme, all of them or none."""
+        """Store rewards under another scheme, all of them or none."""
         parameters = {"scheme": scheme, "scheme_version": version}
         listed = {"solution_ids": list(values), "values": list(values.values())}
         await self.rows(job_statements.KEEP_REWARDS, parameters | listed)
 
     async def placement(self, key: MarkerPlacementKey) -> MarkerPlacement | None:
-        """Return what a language model said of a program before."""
+        """Return the markers that a language model placed in a program before."""
         row = await self.row(job_statements.PLACEMENT, asdict(key))
         return None if row is None else to_placement(row)
 
     async def keep_placement(self, key: MarkerPlacementKey, placement: MarkerPlacement) -> None:
-        """Keep what a language model said of a program; what is there already stays."""
+        """Store the markers that a language model placed; existing ones stay."""
         parameters = placement_parameters(placement) | asdict(key)
         await self.row(job_statements.KEEP_PLACEMENT, parameters)
 
@@ -235,12 +236,6 @@ def _join(order: NewJob, existing: Row[Any]) -> Accepted:
         raise RequestError(ErrorKind.CONFLICT, message)
     state = JobState(existing.state)
     return Accepted(existing.id, is_new=False, state=state, attempt=existing.attempt)
-
-
-def _rewards(rows: Sequence[Row[Any]]) -> tuple[KeptReward, ...]:
-    return tuple(
-        KeptReward(row.scheme, row.scheme_version, row.value, row.created_at) for row in rows
-    )
 
 
 def _relatives(rows: Sequence[Row[Any]]) -> tuple[Relative, ...]:

@@ -1,4 +1,4 @@
-"""The queue as workers see it: jobs are lent out, held, given back and taken away.
+"""The queue as workers see it: lease jobs, renew leases, retry, fail and release jobs.
 
 Every method is one statement, committed when it returns, and raises InfrastructureError
 (`store_error`) when the database fails.
@@ -27,7 +27,7 @@ class Queue(Database):
     async def claim(
         self, claim: LeaseRequest, most: int, task_ids: Iterable[str]
     ) -> list[LeasedJob]:
-        """Borrow up to so many jobs of these tasks: urgent ones first, runs in turn."""
+        """Lease up to `most` jobs of these tasks: urgent ones first, runs in turn."""
         parameters = {
             "worker": claim.worker,
             "lease_seconds": claim.lease_seconds,
@@ -38,11 +38,11 @@ class Queue(Database):
         return [to_claimed(row) for row in rows]
 
     async def peek(self, most: int) -> list[UUID]:
-        """Return which jobs wait longest, without borrowing them."""
+        """Return the jobs that have waited longest, without leasing them."""
         return [row.id for row in await self.rows(statements.PEEK, {"most": most})]
 
     async def submissions(self, job_ids: Collection[UUID]) -> list[Submission]:
-        """Return what these jobs are about."""
+        """Return the submissions of these jobs."""
         rows = await self.rows(statements.SUBMISSIONS, {"job_ids": list(job_ids)})
         return [to_submission(row) for row in rows]
 
@@ -64,9 +64,9 @@ class Queue(Database):
         *,
         is_fault: bool = True,
     ) -> bool:
-        """Let a job wait for another attempt; False when it has had enough of them, or of time.
+        """Requeue a job for another attempt; False if it has no attempts or no time left.
 
-        An attempt that could not even begin is no fault and is not counted.
+        An attempt that could not begin is not a fault and does not count.
         """
         parameters = {
             "fault": int(is_fault),
@@ -78,7 +78,7 @@ class Queue(Database):
         return await self.row(statements.RETRY, parameters) is not None
 
     async def fail(self, job_id: UUID, attempt: int, kind: ErrorKind, message: str) -> bool:
-        """End a job without a result; False when this attempt is no longer the job's own."""
+        """End a job without a result; False if this attempt is no longer the current one."""
         parameters = {
             "job_id": job_id,
             "attempt": attempt,
@@ -88,24 +88,24 @@ class Queue(Database):
         return await self.row(statements.FAIL, parameters) is not None
 
     async def release(self, worker: UUID) -> int:
-        """Give back all that a worker has borrowed; no attempt is spoilt by that."""
+        """Requeue all jobs that a worker has leased; this does not count as a fault."""
         return len(await self.rows(statements.RELEASE, {"worker": worker}))
 
     async def expire(self, max_attempts: int, dead: Collection[UUID] = ()) -> int:
-        """Take jobs away from workers that are late or known to be dead."""
+        """Requeue or end the jobs of workers whose leases expired or that are known to be dead."""
         parameters = {"max_attempts": max_attempts, "dead": list(dead)}
         return len(await self.rows(statements.EXPIRE, parameters))
 
     async def give_up(self, queue_seconds: float) -> int:
-        """End what has waited too long for a worker."""
+        """End jobs that have waited too long for a worker."""
         return len(await self.rows(statements.GIVE_UP, {"queue_seconds": queue_seconds}))
 
     async def workers(self) -> set[UUID]:
-        """Return the workers that have borrowed anything."""
+        """Return the workers that have leased jobs."""
         return {row.worker for row in await self.rows(statements.WORKERS)}
 
     async def state(self) -> QueueState:
-        """Return how much waits and runs."""
+        """Return how many jobs wait and run."""
         waiting = await self.rows(statements.DEPTH)
         (running,) = await self.rows(statements.RUNNING)
         return QueueState(
@@ -116,6 +116,6 @@ class Queue(Database):
         )
 
     async def ended(self, job_ids: Collection[UUID]) -> set[UUID]:
-        """Return which of these jobs have ended, or are not there at all."""
+        """Return which of these jobs have ended or do not exist."""
         rows = await self.rows(statements.ENDED, {"job_ids": list(job_ids)})
         return {row.id for row in rows}

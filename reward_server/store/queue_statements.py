@@ -1,7 +1,7 @@
-"""Statements on the queue: who may work on what, and for how long.
+"""SQL statements on the queue: leases of jobs.
 
-All times are the database's. A job leaves `running` with a new attempt number or for good, so
-that whoever held it before can write nothing more.
+All times are the database's, so the clocks of workers do not matter. A job leaves `running` with a
+new attempt number or for good: a worker that held an earlier lease cannot write any more.
 """
 
 from __future__ import annotations
@@ -18,10 +18,16 @@ _SUBMISSION = (
     "task_id, completion, code, run_id, step, sample_id, parent_id, prompt_kind, wall_seconds"
 )
 
-# Runs take turns: a run that has few jobs under way goes before one that has many, and among equals
-# the one that was served longest ago. The runs that wait are found by jumping through the index, so
-# that a long queue costs no more than a short one; `state || ''` keeps all that waits from being
-# read to find the few that were chosen.
+# Leases jobs. Runs take turns: the run with the fewest jobs under way goes first, and among equals
+# the one that was served longest ago.
+# - `waiting` is a loose index scan (one index probe per run), so its cost grows with the number of
+#   runs and not with the length of the queue.
+# - `head` reads a few more jobs than are wanted, because concurrent workers may lock some of them.
+# - FOR UPDATE SKIP LOCKED lets workers lease in parallel: none waits for a row that another one is
+#   leasing, and no row is leased twice. The state is checked again under the lock.
+# - `state || ''` hides the column from the planner, which would otherwise read the whole partial
+#   index of queued jobs to find the few that were chosen.
+# - `deadline_at` is set by the first lease only: retries do not extend a job's time.
 CLAIM = text(f"""
     WITH RECURSIVE waiting (run_id) AS (
         (SELECT run_id FROM jobs WHERE state = 'queued' ORDER BY run_id LIMIT 1)
@@ -98,7 +104,8 @@ RELEASE = text(f"""
     WHERE worker = :worker AND state = 'running' RETURNING id
 """)  # noqa: S608
 
-# A worker that did not say in time that it lives has lost its jobs.
+# A worker that did not renew a lease in time has lost the job. SKIP LOCKED passes over a row that
+# its worker is renewing or recording at this moment; `is_last` is computed from the locked row.
 EXPIRE = text(f"""
     UPDATE jobs SET faults = faults + 1, {_BACK},
         state = CASE WHEN is_last THEN 'errored' ELSE 'queued' END,
@@ -134,7 +141,7 @@ DEPTH = text("""
 
 RUNNING = text("SELECT count(*) AS running FROM jobs WHERE state = 'running'")
 
-# What does not exist has nothing left to wait for either.
+# A job that does not exist counts as ended: there is nothing left to wait for.
 ENDED = text("""
     SELECT wanted.id FROM unnest(CAST(:job_ids AS uuid[])) AS wanted (id)
         LEFT JOIN jobs ON jobs.id = wanted.id

@@ -1,11 +1,16 @@
-"""From the values of the walk to rows of the tables, and back."""
+"""Conversion between the values of the pipeline and rows of the tables.
+
+Both directions follow the fields of the dataclasses: `_PATHS` is the only list of columns.
+"""
 
 from __future__ import annotations
 
 import importlib.metadata
 import re
+from dataclasses import fields
+from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from reward_server.errors import RequestError
@@ -19,9 +24,12 @@ from reward_server.model import (
     Marker,
     MarkerPlacement,
     Milestone,
+    Program,
     PromptKind,
+    Reward,
     Submission,
     Timings,
+    Verdict,
 )
 from reward_server.store.solutions.model_families import family_of
 from reward_server.store.values import (
@@ -30,18 +38,18 @@ from reward_server.store.values import (
     LeasedJob,
     StoredAnswer,
     StoredOutcome,
-    StoredSummary,
 )
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Mapping
 
+    from _typeshed import DataclassInstance
     from sqlalchemy import Row
 
-    from reward_server.model import Verdict
     from reward_server.store.values import LeaseRequest, NewJob, OutcomeFilter
 
 _VERSION = importlib.metadata.version("reward-server")
+_Value = TypeVar("_Value", bound="DataclassInstance")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -55,7 +63,7 @@ def storable(text: str) -> str:
 
 
 def storable_or_none(text: str | None) -> str | None:
-    """Do the same for a text that may be absent."""
+    """Return a storable text, or None without one."""
     return None if text is None else storable(text)
 
 
@@ -88,95 +96,96 @@ def order_parameters(order: NewJob, claim: LeaseRequest | None = None) -> dict[s
 
 
 def _submission_parameters(submission: Submission) -> dict[str, Any]:
-    return {
-        "task_id": storable(submission.task_id),
-        "completion": storable_or_none(submission.completion),
-        "code": storable_or_none(submission.code),
-        "run_id": storable(submission.run_id),
-        "step": submission.step,
-        "sample_id": storable_or_none(submission.sample_id),
-        "parent_id": parse_parent_id(submission.parent_id),
-        "prompt_kind": submission.prompt_kind.value,
-        "wall_seconds": submission.wall_seconds,
-    }
+    columns = {one.name: _to_column(getattr(submission, one.name)) for one in fields(submission)}
+    return columns | {"parent_id": parse_parent_id(submission.parent_id)}
+
+
+def _to_column(value: object) -> object:
+    match value:
+        case Enum():
+            return value.value
+        case str():
+            return storable(value)
+        case tuple():
+            return [_to_column(one) for one in value]
+        case _:
+            return value
+
+
+def _names(kind: type[DataclassInstance], *others: str) -> list[str]:
+    return [one.name for one in fields(kind) if one.name not in others]
+
+
+# The column of each field of a verdict. A field that is added to `Execution` or `Verdict` is stored
+# in the column of the same name; only parts and renamed columns are listed here. Later entries win:
+# `queue_seconds` and `boot_seconds` are those of `timings`.
+_PATHS = {
+    **{
+        name: f"execution.{name}"
+        for name in _names(Execution, "box", "failure", "artifact", "files", "refused")
+    },
+    **{f"{name}_seconds": f"timings.{name}" for name in _names(Timings)},
+    **{f"instrumentation_{name}": f"instrumentation.{name}" for name in _names(Instrumentation)},
+    **{f"sandbox_{name}": f"execution.box.{name}" for name in _names(Box)},
+    **{
+        name: name
+        for name in _names(
+            Verdict,
+            *("submission", "program", "instrumentation", "execution"),
+            *("grade", "reward", "timings"),
+        )
+    },
+    "code": "program.code",
+    "plan": "program.plan",
+    "program_digest": "program.digest",
+    "reward": "reward.value",
+    "scheme": "reward.scheme",
+    "scheme_version": "reward.version",
+    "score": "grade.score",
+    "error_kind": "grade.failure.kind",
+    "error_message": "grade.failure.message",
+}
 
 
 def solution_parameters(verdict: Verdict) -> dict[str, Any]:
     """Return the columns of `solutions` that come from a verdict and not from its job."""
-    execution, instrumentation = verdict.execution, verdict.instrumentation
-    return _outcome(verdict) | {
-        "code": storable(verdict.program.code),
-        "plan": storable(verdict.program.plan),
-        "program_digest": verdict.program.digest,
-        "code_chars": len(verdict.program.code),
-        "family": family_of(verdict.program.code),
-        "higher_is_better": verdict.higher_is_better,
-        "milestones": [milestone.value for milestone in execution.milestones],
-        "duration_seconds": execution.duration_seconds,
-        "cpu_seconds": execution.cpu_seconds,
-        "peak_memory_bytes": execution.peak_memory_bytes,
-        "stdout_tail": storable(execution.stdout_tail),
-        "stderr_tail": storable(execution.stderr_tail),
-        "instrumentation_kind": instrumentation.kind,
-        "instrumentation_model": storable_or_none(instrumentation.model),
-        "instrumentation_verified": instrumentation.verified,
-        "instrumentation_reason": storable_or_none(instrumentation.reason),
-        "sandbox_kind": execution.box.kind,
-        "sandbox_image": execution.box.image,
-        "exit_code": execution.exit_code,
-        "pressure": execution.pressure,
-        "contended": execution.contended,
-        "reused_from": verdict.reused_from,
-        "data_digest": verdict.data_digest,
-        "medal": verdict.medal,
+    columns = {column: _to_column(_follow(verdict, path)) for column, path in _PATHS.items()}
+    failure, code = verdict.grade.failure, verdict.program.code
+    return columns | {
+        "status": (JobState.SCORED if failure is None else JobState.FAILED).value,
+        "valid": failure is None,
+        "code_chars": len(code),
+        "family": family_of(code),
         "server_version": _VERSION,
     }
 
 
-def _outcome(verdict: Verdict) -> dict[str, Any]:
-    failure, timings = verdict.grade.failure, verdict.timings
-    return {
-        "status": (JobState.SCORED if failure is None else JobState.FAILED).value,
-        "valid": failure is None,
-        "reward": verdict.reward.value,
-        "scheme": verdict.reward.scheme,
-        "scheme_version": verdict.reward.version,
-        "score": verdict.grade.score,
-        "error_kind": None if failure is None else failure.kind.value,
-        "error_message": None if failure is None else storable(failure.message),
-        "queue_seconds": timings.queue,
-        "instrument_seconds": timings.instrument,
-        "boot_seconds": timings.boot,
-        "execute_seconds": timings.execute,
-        "grade_seconds": timings.grade,
-        "total_seconds": timings.total,
-    }
+def _follow(value: object, path: str) -> object:
+    for name in path.split("."):
+        if value is None:
+            return None
+        value = getattr(value, name)
+    return value
 
 
 def failure_of(row: Row[Any]) -> Failure | None:
     """Read why a job or a solution has no score, if it has none."""
-    if row.error_kind is None:
-        return None
-    return Failure(ErrorKind(row.error_kind), row.error_message or "")
+    return _failure(row._asdict())
+
+
+def _failure(columns: Mapping[str, Any]) -> Failure | None:
+    kind = columns["error_kind"]
+    return None if kind is None else Failure(ErrorKind(kind), columns["error_message"] or "")
 
 
 def to_submission(row: Row[Any]) -> Submission:
     """Read what a trainer sent."""
-    return Submission(
-        task_id=row.task_id,
-        completion=row.completion,
-        code=row.code,
-        run_id=row.run_id,
-        step=row.step,
-        sample_id=row.sample_id,
-        parent_id=None if row.parent_id is None else str(row.parent_id),
-        prompt_kind=PromptKind(row.prompt_kind),
-        wall_seconds=row.wall_seconds,
-    )
+    parent_id = None if row.parent_id is None else str(row.parent_id)
+    return read(Submission, row, parent_id=parent_id)
 
 
 def to_claimed(row: Row[Any]) -> LeasedJob:
-    """Read a job that was just lent to a worker."""
+    """Read a job that a worker has just leased."""
     return LeasedJob(
         job_id=row.id,
         attempt=row.attempt,
@@ -188,76 +197,76 @@ def to_claimed(row: Row[Any]) -> LeasedJob:
 
 def to_job(row: Row[Any]) -> JobRow:
     """Read a whole row of `jobs`."""
-    return JobRow(
-        job_id=row.id,
-        idempotency_key=row.idempotency_key,
-        body_digest=row.body_digest,
-        submission=to_submission(row),
-        state=JobState(row.state),
-        attempt=row.attempt,
-        faults=row.faults,
-        error=failure_of(row),
-        created_at=row.created_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
+    submission, error = to_submission(row), failure_of(row)
+    return read(JobRow, row, job_id=row.id, submission=submission, error=error)
+
+
+def read(kind: type[_Value], row: Row[Any], **given: object) -> _Value:
+    """Return a dataclass whose fields are columns of a row, except those that are given."""
+    columns = row._asdict()
+    return kind(**given, **{n: _from_column(n, columns[n]) for n in _names(kind, *given)})
+
+
+def _from_column(name: str, value: Any) -> object:  # noqa: ANN401 - as the driver returns it
+    match name:
+        case "milestones":
+            return tuple(map(Milestone, value))
+        case "prompt_kind":
+            return PromptKind(value)
+        case "status" | "state":
+            return JobState(value)
+        case _:
+            return value
+
+
+def to_answer(columns: Mapping[str, Any]) -> StoredAnswer:
+    """Return the answer in the columns of a row of `solutions`."""
+    failure = _failure(columns)
+    parent_id = columns["parent_id"]
+    return StoredAnswer(
+        job_id=columns["job_id"],
+        solution_id=columns["id"],
+        attempt=columns["attempt"],
+        created_at=columns["created_at"],
+        program_digest=columns["program_digest"],
+        submission=Submission(
+            task_id=columns["task_id"],
+            run_id=columns["run_id"],
+            step=columns["step"],
+            sample_id=columns["sample_id"],
+            parent_id=None if parent_id is None else str(parent_id),
+            prompt_kind=PromptKind(columns["prompt_kind"]),
+        ),
+        program=Program(columns["code"], columns["plan"]),
+        instrumentation=Instrumentation(**_part("instrumentation", columns)),
+        execution=_execution(columns),
+        grade=Grade(columns["score"], failure),
+        reward=Reward(**_part("reward", columns)),
+        timings=Timings(**_part("timings", columns)),
+        **_part("", columns),
     )
 
 
-def _common(row: Row[Any]) -> dict[str, Any]:
-    return {
-        "solution_id": row.id,
-        "job_id": row.job_id,
-        "task_id": row.task_id,
-        "run_id": row.run_id,
-        "step": row.step,
-        "sample_id": row.sample_id,
-        "parent_id": row.parent_id,
-        "prompt_kind": PromptKind(row.prompt_kind),
-        "status": JobState(row.status),
-        "reward": row.reward,
-        "score": row.score,
-        "higher_is_better": row.higher_is_better,
-        "valid": row.valid,
-        "milestones": tuple(map(Milestone, row.milestones)),
-        "duration_seconds": row.duration_seconds,
-        "cpu_seconds": row.cpu_seconds,
-        "data_digest": row.data_digest,
-        "scheme": row.scheme,
-        "scheme_version": row.scheme_version,
-        "medal": row.medal,
-        "created_at": row.created_at,
-    }
+def _part(part: str, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of one part of a verdict, as far as their columns were read."""
+    found = {}
+    for column, path in _PATHS.items():
+        owner, _, name = path.rpartition(".")
+        if owner == part and column in columns:
+            found[name] = _from_column(column, columns[column])
+    return found
 
 
-def to_summary(row: Row[Any]) -> StoredSummary:
-    """Read the columns of `solutions` that a list shows."""
-    return StoredSummary(**_common(row), error_kind=row.error_kind)
-
-
-def to_answer(row: Row[Any]) -> StoredAnswer:
-    """Read a whole row of `solutions`."""
-    return StoredAnswer(
-        **_common(row),
-        code=row.code,
-        plan=row.plan,
-        program_digest=row.program_digest,
-        failure=failure_of(row),
-        timings=_timings(row),
-        peak_memory_bytes=row.peak_memory_bytes,
-        stdout_tail=row.stdout_tail,
-        stderr_tail=row.stderr_tail,
-        instrumentation=_instrumentation(row),
-        sandbox=Box(row.sandbox_kind, row.sandbox_image),
-        exit_code=row.exit_code,
-        pressure=row.pressure,
-        contended=row.contended,
-        reused_from=row.reused_from,
-        attempt=row.attempt,
+def _execution(columns: Mapping[str, Any]) -> Execution:
+    return Execution(
+        box=Box(**_part("execution.box", columns)),
+        failure=_failure(columns),
+        **_part("execution", columns),
     )
 
 
 def outcome_parameters(wanted: OutcomeFilter) -> dict[str, Any]:
-    """Return the parameters that choose outcomes."""
+    """Return the parameters of a query for outcomes."""
     return {
         "task_id": storable_or_none(wanted.task_id),
         "run_id": storable_or_none(wanted.run_id),
@@ -266,89 +275,10 @@ def outcome_parameters(wanted: OutcomeFilter) -> dict[str, Any]:
 
 def to_outcome(row: Row[Any]) -> StoredOutcome:
     """Read the columns of `solutions` that a reward is made of."""
-    failure = failure_of(row)
-    execution = Execution(
-        box=Box(row.sandbox_kind, row.sandbox_image),
-        failure=failure,
-        milestones=tuple(map(Milestone, row.milestones)),
-        duration_seconds=row.duration_seconds,
-        cpu_seconds=row.cpu_seconds,
-    )
-    return StoredOutcome(
-        solution_id=row.id,
-        created_at=row.created_at,
-        task_id=row.task_id,
-        reward=row.reward,
-        higher_is_better=row.higher_is_better,
-        data_digest=row.data_digest,
-        execution=execution,
-        grade=Grade(row.score, failure),
-    )
-
-
-def answer_of(
-    verdict: Verdict, job_id: UUID, attempt: int, solution_id: UUID, created_at: datetime
-) -> StoredAnswer:
-    """Return what `to_answer` would read back of a verdict that was just stored."""
-    submission, execution, failure = verdict.submission, verdict.execution, verdict.grade.failure
-    return StoredAnswer(
-        job_id=job_id,
-        solution_id=solution_id,
-        task_id=storable(submission.task_id),
-        run_id=storable(submission.run_id),
-        step=submission.step,
-        sample_id=storable_or_none(submission.sample_id),
-        parent_id=parse_parent_id(submission.parent_id),
-        prompt_kind=submission.prompt_kind,
-        code=storable(verdict.program.code),
-        plan=storable(verdict.program.plan),
-        program_digest=verdict.program.digest,
-        status=JobState.SCORED if failure is None else JobState.FAILED,
-        reward=verdict.reward.value,
-        score=verdict.grade.score,
-        higher_is_better=verdict.higher_is_better,
-        valid=failure is None,
-        failure=failure,
-        milestones=execution.milestones,
-        duration_seconds=execution.duration_seconds,
-        cpu_seconds=execution.cpu_seconds,
-        timings=verdict.timings,
-        peak_memory_bytes=execution.peak_memory_bytes,
-        stdout_tail=storable(execution.stdout_tail),
-        stderr_tail=storable(execution.stderr_tail),
-        instrumentation=verdict.instrumentation,
-        sandbox=execution.box,
-        exit_code=execution.exit_code,
-        pressure=execution.pressure,
-        contended=execution.contended,
-        reused_from=verdict.reused_from,
-        data_digest=verdict.data_digest,
-        scheme=verdict.reward.scheme,
-        scheme_version=verdict.reward.version,
-        attempt=attempt,
-        medal=verdict.medal,
-        created_at=created_at,
-    )
-
-
-def _timings(row: Row[Any]) -> Timings:
-    return Timings(
-        queue=row.queue_seconds,
-        instrument=row.instrument_seconds,
-        boot=row.boot_seconds,
-        execute=row.execute_seconds,
-        grade=row.grade_seconds,
-        total=row.total_seconds,
-    )
-
-
-def _instrumentation(row: Row[Any]) -> Instrumentation:
-    return Instrumentation(
-        kind=row.instrumentation_kind,
-        model=row.instrumentation_model,
-        verified=row.instrumentation_verified,
-        reason=row.instrumentation_reason,
-    )
+    columns = row._asdict()
+    execution = _execution(columns)
+    grade = Grade(row.score, execution.failure)
+    return read(StoredOutcome, row, solution_id=row.id, execution=execution, grade=grade)
 
 
 def placement_parameters(placement: MarkerPlacement) -> dict[str, Any]:

@@ -1,19 +1,19 @@
-"""The tables of the store: jobs that were accepted, and the solutions they ended in.
+"""The tables of the store: accepted jobs and the solutions they end in.
 
-A running job is lent to a worker until `lease_until`, in the database's time; `attempt` is its
-fencing token: whoever works on an attempt that is not the present one cannot write. `faults`
-counts the attempts that we spoilt. `batches` name jobs by their index; one job may stand in
-several. A trigger tells listeners of every job that waits or has ended.
+A worker leases a running job until `lease_until`, in the database's time. `attempt` is the fencing
+token: only the holder of the current attempt can write. `faults` counts the attempts that failed
+through the server's fault. `batches` list jobs by index; a job may be in several batches. A trigger
+notifies listeners of every job that is queued or has ended.
 
-Beside them `placements` keeps what a language model said of a program, so that it is asked once;
-its `places` are line, column and milestone in turn. `rewards` keeps what solutions earn under
-other schemes than the one they were answered with; the answer's own reward never changes.
+`placements` caches the markers that a language model placed in a program; its `places` are line,
+column and milestone in turn. `rewards` has the rewards of solutions under other schemes than the
+one in their answer, which never changes.
 
-`code_chars` and `family` tell a program's length and kind of model without a look at it, and
-`server_version` who scored it; they are null for solutions from before they were kept.
+`code_chars` and `family` are a program's length and kind of model, so that queries need not read
+the code; `server_version` is the version that scored it. They are null in older rows.
 
-What must never be false is a constraint here and not a habit of the code. `parent_id` points
-to a solution without a foreign key: a lineage may reach into a database that was pruned.
+Invariants are constraints here, not habits of the code. `parent_id` has no foreign key, because a
+lineage may lead to a solution that was pruned.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ metadata = MetaData(
 
 
 def _finite(name: str) -> CheckConstraint:
-    # Postgres sorts NaN above every number, so this refuses it as well.
+    # Postgres sorts NaN above every number, so this constraint refuses NaN as well.
     return CheckConstraint(f"{name} > '-Infinity' AND {name} < 'Infinity'", f"{name}_is_finite")
 
 
@@ -119,7 +119,9 @@ Index(
 )
 Index("ix_jobs_leased", jobs.c.lease_until, postgresql_where=jobs.c.state == "running")
 
-_TELL = DDL(  # type: ignore[no-untyped-call]
+# NOTIFY is transactional: listeners hear of a change only after it is committed, and never of one
+# that is rolled back. A trigger covers every statement, also those of other processes.
+_NOTIFY_FUNCTION = DDL(  # type: ignore[no-untyped-call]
     """
 CREATE FUNCTION tell_jobs() RETURNS trigger LANGUAGE plpgsql AS $tell$
 BEGIN
@@ -132,14 +134,14 @@ BEGIN
 END $tell$;
 """
 )
-_TELL_EVERY = DDL(  # type: ignore[no-untyped-call]
+_NOTIFY_TRIGGER = DDL(  # type: ignore[no-untyped-call]
     """
 CREATE TRIGGER jobs_are_told AFTER INSERT OR UPDATE OF state ON jobs
 FOR EACH ROW EXECUTE FUNCTION tell_jobs();
 """
 )
-event.listen(jobs, "after_create", _TELL)
-event.listen(jobs, "after_create", _TELL_EVERY)
+event.listen(jobs, "after_create", _NOTIFY_FUNCTION)
+event.listen(jobs, "after_create", _NOTIFY_TRIGGER)
 
 batches = Table(
     "batches",

@@ -6,27 +6,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from reward_server.model import Priority
+from reward_server.model import Priority, Verdict
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
     from reward_server.model import (
-        Box,
         Execution,
         Failure,
         Grade,
-        Instrumentation,
         Milestone,
         PromptKind,
         Submission,
-        Timings,
     )
 
 
 class JobState(StrEnum):
-    """Where a job is; the last four are ends, and only `errored` can be left again."""
+    """The state of a job; the last four are final, except that an `errored` job may run again."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -37,7 +34,7 @@ class JobState(StrEnum):
 
     @property
     def has_ended(self) -> bool:
-        """Return whether nobody works on a job in this state, nor will unless it is asked."""
+        """Return whether a job in this state is finished: it runs again only on a new request."""
         return self not in (JobState.QUEUED, JobState.RUNNING)
 
     @property
@@ -48,7 +45,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A durable job; `is_new` says that it is the caller's to run, as this attempt."""
+    """A durable job; with `is_new` the caller created this attempt of it."""
 
     job_id: UUID
     is_new: bool
@@ -58,7 +55,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """Where a job is; `error` is set when it is `errored`."""
+    """The state of a job; `error` is set when it is `errored`."""
 
     state: JobState
     error: Failure | None
@@ -97,7 +94,7 @@ class LeasedJob:
 
 @dataclass(frozen=True, slots=True)
 class BatchItem:
-    """One place of a batch and the state of its job."""
+    """An item of a batch and the state of its job."""
 
     index: int
     job_id: UUID
@@ -107,7 +104,7 @@ class BatchItem:
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """A batch: what it waits for, and its items, those that ended first in front."""
+    """A batch: how many results complete it, and its items in the order in which they ended."""
 
     batch_id: UUID
     min_complete: int
@@ -117,7 +114,7 @@ class BatchRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """How much waits and runs in the whole database, for whom, and since when."""
+    """The queue of the whole database: its length by client and the age of its oldest job."""
 
     queued: int
     running: int
@@ -127,7 +124,7 @@ class QueueState:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job and all that is needed to run it again; `error` is set when it is `errored`."""
+    """A job with all that running it again takes; `error` is set when it is `errored`."""
 
     job_id: UUID
     idempotency_key: str | None
@@ -142,46 +139,28 @@ class JobRow:
     finished_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredAnswer:
-    """Everything that is known about one solution; `failure` is set unless it is valid."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer(Verdict):
+    """A verdict as the store keeps it: `POST /score` publishes its fields.
+
+    The submission is without its source and its own time limit; only the program is kept.
+    """
 
     job_id: UUID
     solution_id: UUID
-    task_id: str
-    run_id: str
-    step: int | None
-    sample_id: str | None
-    parent_id: UUID | None
-    prompt_kind: PromptKind
-    code: str
-    plan: str
-    program_digest: str
-    status: JobState
-    reward: float
-    score: float | None
-    higher_is_better: bool
-    valid: bool
-    failure: Failure | None
-    milestones: tuple[Milestone, ...]
-    duration_seconds: float
-    cpu_seconds: float
-    timings: Timings
-    peak_memory_bytes: int
-    stdout_tail: str
-    stderr_tail: str
-    instrumentation: Instrumentation
-    sandbox: Box
-    exit_code: int | None
-    pressure: float | None
-    contended: bool
-    reused_from: UUID | None
-    data_digest: str
-    scheme: str
-    scheme_version: int
     attempt: int
-    medal: str | None
     created_at: datetime
+    program_digest: str
+
+    @property
+    def failure(self) -> Failure | None:
+        """Return why the solution has no score, if it has none."""
+        return self.grade.failure
+
+    @property
+    def status(self) -> JobState:
+        """Return the state of the job that ended with this answer."""
+        return JobState.SCORED if self.failure is None else JobState.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +193,7 @@ class StoredSummary:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeFilter:
-    """Whose outcomes are wanted: of one task, of one run, or all."""
+    """Selects outcomes by task and by run; None selects all."""
 
     task_id: str | None = None
     run_id: str | None = None
@@ -222,7 +201,7 @@ class OutcomeFilter:
 
 @dataclass(frozen=True, slots=True)
 class StoredOutcome:
-    """What a reward is made of, without running anything again; `reward` is the answer's own."""
+    """What computing another reward takes; `reward` is the one in the answer."""
 
     solution_id: UUID
     created_at: datetime
@@ -236,11 +215,11 @@ class StoredOutcome:
 
 @dataclass(frozen=True, slots=True)
 class KeptReward:
-    """What a solution earns under another scheme than the one it was answered with."""
+    """The reward of a solution under another scheme than the one in its answer."""
 
     scheme: str
-    scheme_version: int
     value: float
+    scheme_version: int
     created_at: datetime
 
 
@@ -254,9 +233,9 @@ class Relative:
 
 @dataclass(frozen=True, slots=True)
 class SolutionDetail:
-    """A solution with its lineage: ancestors from the nearest on, children from the best on.
+    """A solution with its ancestors, nearest first, and its children, best first.
 
-    `rewards` has the newest version of every scheme it was rescored by.
+    `rewards` has the newest version of every scheme by which it was rescored.
     """
 
     answer: StoredAnswer

@@ -1,6 +1,6 @@
-"""Requests as trainers with a wire format of their own send them, field by field.
+"""Requests of trainers with a wire format of their own, field by field.
 
-Read from their sources: OpenRLHF 0.11.2 (`openrlhf/utils/agent.py`), slime at 624b824
+Taken from their sources: OpenRLHF 0.11.2 (`openrlhf/utils/agent.py`), slime at 624b824
 (`slime/rollout/rm_hub/__init__.py`), ROLL at 8eb27cc
 (`roll/pipeline/rlvr/rewards/remote_reward_system_worker.py`), NeMo-Gym at 07d6b0d
 (`responses_api_agents/simple_agent/app.py`).
@@ -124,7 +124,7 @@ def reward_by_nemo_gym(http: httpx.Client, completion: str, task: str) -> float:
     return reward
 
 
-DOORS: dict[str, Callable[[httpx.Client, str, str], float]] = {
+INTEGRATIONS: dict[str, Callable[[httpx.Client, str, str], float]] = {
     "openrlhf": reward_by_openrlhf,
     "slime": reward_by_slime,
     "roll": reward_by_roll,

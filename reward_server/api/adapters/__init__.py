@@ -1,4 +1,4 @@
-"""Doors that speak the wire formats of trainers which have one of their own."""
+"""Endpoints in the wire formats of trainers that have a reward client of their own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A resources server of NeMo-Gym: `/seed_session`, `/verify`, `/aggregate_metrics`.
 
-The row of the data set comes back with the model's response in it, and goes out with a reward and
-numbers beside it. `task_id` and, if there are any, `parent_id`, `wall_seconds` and `run_id` are
-fields of the row.
+The agent sends a row of its data set with the model's response in it; the server returns the row
+with a reward and numbers to log. `task_id` and, optionally, `parent_id`, `wall_seconds` and
+`run_id` are fields of the row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from reward_server.api.adapters.samples import AdapterSample, RunId, label_in, measure, score
-from reward_server.api.problems import told
+from reward_server.api.problems import problem_responses
 from reward_server.api.schemas.requests import (
     Name,
     SolutionId,
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 routes = APIRouter(prefix="/nemo-gym")
 
-_DOOR = "nemo-gym"
+_ADAPTER = "nemo-gym"
 _TASK, _ROLLOUT = "_ng_task_index", "_ng_rollout_index"
 _LARGEST = 1e100
 
 
 class SeedRequest(BaseModel):
-    """The row that a rollout is about to begin with; nothing is kept of it."""
+    """The row of a new rollout; the server stores nothing of it."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class SeedOut(BaseModel):
-    """There is nothing to seed: a program finds everything in its box."""
+    """Empty: there is nothing to seed."""
 
 
 class ModelResponse(BaseModel):
@@ -55,7 +55,7 @@ class ModelResponse(BaseModel):
     output: list[dict[str, Any]]
 
     def text(self) -> str:
-        """Return the last message that the model wrote; nothing if it wrote none."""
+        """Return the last message of the model; empty without one."""
         messages = [item for item in self.output if item.get("type") == "message"]
         written = [item for item in messages if item.get("role", "assistant") == "assistant"]
         content = written[-1].get("content") if written else None
@@ -67,7 +67,7 @@ class ModelResponse(BaseModel):
 
 
 class VerifyRequest(BaseModel):
-    """What a NeMo-Gym agent sends: the row, what the model was asked, and its response."""
+    """What a NeMo-Gym agent sends: the row, the request to the model, and its response."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -80,7 +80,7 @@ class VerifyRequest(BaseModel):
 
 
 class VerifyOut(BaseModel):
-    """The request again, with its reward and what was measured."""
+    """The request with its reward and measurements."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -108,7 +108,7 @@ class MetricsOut(BaseModel):
 
 @routes.post("/seed_session", response_model=SeedOut, openapi_extra=describe_body(SeedRequest))
 async def seed_session(request: Request, services: Wired) -> Response:
-    """Begin a rollout, for which nothing needs to be done."""
+    """Begin a rollout; this does nothing."""
     await read_request(request, services.settings.batch_bytes, SeedRequest)
     return as_json(SeedOut(), 200)
 
@@ -116,25 +116,25 @@ async def seed_session(request: Request, services: Wired) -> Response:
 @routes.post(
     "/verify",
     response_model=VerifyOut,
-    responses=told(404, 429),
+    responses=problem_responses(404, 429),
     openapi_extra=describe_body(VerifyRequest),
 )
 async def verify(
     request: Request, services: Wired, client: Client, run_id: RunId = "default"
 ) -> Response:
-    """Score what the model wrote; held until the program has ended."""
-    asked = await read_request(request, services.settings.batch_bytes, VerifyRequest)
-    row = asked.model_dump(exclude_unset=True)
+    """Score a completion; the response is sent when the program has ended."""
+    body = await read_request(request, services.settings.batch_bytes, VerifyRequest)
+    row = body.model_dump(exclude_unset=True)
     indices = [row[name] for name in (_TASK, _ROLLOUT) if isinstance(row.get(name), int)]
     sample = AdapterSample(
-        _DOOR,
+        _ADAPTER,
         label_in(row),
-        asked.response.text(),
-        asked.run_id or run_id,
+        body.response.text(),
+        body.run_id or run_id,
         name="/".join(map(str, indices))[:256] or None,
     )
     [answer] = await score(services, client, [sample])
-    content = {**row, **measure(answer), "reward": answer.reward}
+    content = {**row, **measure(answer), "reward": answer.reward.value}
     text = await asyncio.to_thread(json.dumps, content)  # with all tokens and their logarithms
     return Response(text, media_type="application/json")
 
@@ -144,8 +144,8 @@ async def verify(
 )
 async def aggregate_metrics(request: Request, services: Wired) -> Response:
     """Sum up many answers."""
-    asked = await read_request(request, services.settings.batch_bytes, MetricsRequest)
-    return as_json(await asyncio.to_thread(_sum_up, asked.verify_responses), 200)
+    body = await read_request(request, services.settings.batch_bytes, MetricsRequest)
+    return as_json(await asyncio.to_thread(_sum_up, body.verify_responses), 200)
 
 
 def _sum_up(rows: Sequence[Mapping[str, Any]]) -> MetricsOut:

@@ -1,8 +1,8 @@
 """OpenRLHF's remote reward model (`--reward.remote_url`).
 
-Its client sends the whole text, prompt and answer, with the tokenizer's special tokens in it, and
-the prompt beside it. A prompt that asks to improve on a program contains one, so the answer has to
-be told apart from it before a program is looked for.
+Its client sends prompt and completion as one text, with the tokenizer's special tokens in it, and
+the prompt once more beside it. A prompt that asks to improve on a program contains that program, so
+the completion is separated from the prompt before a program is extracted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reward_server.api.adapters.samples import (
     score,
 )
 from reward_server.api.adapters.special_tokens import without_special_tokens
-from reward_server.api.problems import told
+from reward_server.api.problems import problem_responses
 from reward_server.api.schemas.requests import AnyText, describe_body, read_request
 from reward_server.api.services import Client, Wired, as_json
 from reward_server.errors import RequestError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 routes = APIRouter()
 
-_DOOR = "openrlhf"
+_ADAPTER = "openrlhf"
 _MOST_ITEMS = 1024
 _TAIL = 80
 
@@ -68,33 +68,33 @@ class RewardsOut(BaseModel):
 @routes.post(
     "/openrlhf/get_reward",
     response_model=RewardsOut,
-    responses=told(404, 429),
+    responses=problem_responses(404, 429),
     openapi_extra=describe_body(RewardRequest),
 )
 async def get_reward(
     request: Request, services: Wired, client: Client, run_id: RunId = "default"
 ) -> Response:
-    """Score what OpenRLHF generated; held until all programs have ended."""
-    asked = await read_request(request, services.settings.batch_bytes, RewardRequest)
+    """Score a list of samples; the response is sent when all programs have ended."""
+    body = await read_request(request, services.settings.batch_bytes, RewardRequest)
     samples = [
-        AdapterSample(_DOOR, read_label(label), answer_in(query, prompt), run_id)
-        for query, prompt, label in zip(asked.query, asked.prompts, asked.labels, strict=True)
+        AdapterSample(_ADAPTER, read_label(label), completion_in(query, prompt), run_id)
+        for query, prompt, label in zip(body.query, body.prompts, body.labels, strict=True)
     ]
     answers = await score(services, client, samples)
-    rewards = [answer.reward for answer in answers]
+    rewards = [answer.reward.value for answer in answers]
     measured = [measure(answer) for answer in answers]
     logs = {name: [one[name] for one in measured] for name in measured[0]}
     return as_json(RewardsOut(rewards=rewards, scores=rewards, extra_logs=logs), 200)
 
 
-def answer_in(query: str, prompt: str) -> str:
+def completion_in(query: str, prompt: str) -> str:
     """Return what follows the prompt, without the special tokens at its end.
 
-    A prompt that was too long has lost its beginning, and a tokenizer may have changed its blanks,
-    so the end of the prompt is looked for where the whole of it is not found.
+    The trainer truncates a long prompt at its beginning, and a tokenizer may change white space. If
+    the query does not start with the prompt, the end of the prompt is searched for instead.
 
     Raises:
-        RequestError: `invalid_request` when there is no telling where the answer begins.
+        RequestError: `invalid_request` when the beginning of the completion is not found.
     """
     tail = prompt.rstrip()[-_TAIL:]
     if query.startswith(prompt):
@@ -102,6 +102,6 @@ def answer_in(query: str, prompt: str) -> str:
     elif tail and (found := query.find(tail)) >= 0:
         answer = query[found + len(tail) :]
     else:
-        message = "query does not contain its prompt, so that the answer cannot be told apart"
+        message = "query does not contain its prompt, so the completion cannot be separated from it"
         raise RequestError(ErrorKind.INVALID_REQUEST, message)
     return without_special_tokens(answer)

@@ -1,8 +1,8 @@
-"""ROLL's remote reward system (`RemoteRewardSystemWorker`): submit, then ask again and again.
+"""ROLL's remote reward system (`RemoteRewardSystemWorker`): submit a sample, then poll for it.
 
-What goes wrong is told as ROLL's client reads it, with status 200 and an `errcode`, because of
-another status it logs the number alone. A job that ended without a reward has an `errcode`, too,
-and no score: submitted anew, as ROLL does five times, it is run anew.
+Errors have status 200 and an `errcode`, because ROLL's client logs only the number of any other
+status. A job that ended without a reward has an `errcode` and no score; ROLL submits such a sample
+again, up to five times, and each submission runs the job again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from reward_server.store.values import JobState, StoredAnswer
 
 routes = APIRouter()
 
-_DOOR = "roll"
+_ADAPTER = "roll"
 _RUNNING = 1
 _REQUEST_ID = {  # ROLL's own GET has a body instead, which OpenAPI gives no meaning
     "name": "reward_request_id",
@@ -45,8 +45,8 @@ Identity = str | int
 class SubmitRequest(BaseModel):
     """What ROLL submits; `reward_info` names the task, directly or as its `ground_truth`.
 
-    `priority`, `reward_manager` and `timeout` are for other reward systems: how long a program may
-    run is the task's to say, and a job that ROLL has given up is joined by its next attempt.
+    `priority`, `reward_manager` and `timeout` are for other reward systems and have no effect: the
+    task limits how long a program may run, and ROLL's next attempt joins a job that it gave up.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -71,7 +71,7 @@ class SubmitRequest(BaseModel):
 
 
 class SubmittedOut(BaseModel):
-    """Under which id the reward is to be asked for; `errcode` is 0 then."""
+    """The id to poll the reward with; `errcode` is 0 if the sample was accepted."""
 
     errcode: int
     errmsg: str = ""
@@ -100,7 +100,7 @@ class DimensionOut(BaseModel):
 
 
 class RollResultOut(BaseModel):
-    """The reward (`errcode` 0), that it is not there yet (1), or why it will not be (above)."""
+    """The reward (`errcode` 0), that it is pending (1), or why there is none (above 1)."""
 
     errcode: int
     errmsg: str = ""
@@ -118,15 +118,15 @@ async def submit_task(
     request: Request, services: Wired, client: Client, run_id: RunId | None = None
 ) -> Response:
     """Accept a sample, durably; the same sample again joins its job."""
-    asked = await read_request(request, services.settings.body_bytes, SubmitRequest)
+    body = await read_request(request, services.settings.body_bytes, SubmitRequest)
     try:
         sample = AdapterSample(
-            _DOOR,
-            asked.label(),
-            asked.response,
-            run_id or f"{asked.project_id}/{asked.experiment_id}"[:256],
-            asked.global_step,
-            f"{asked.data_id}/{asked.rollout_id}"[:256],
+            _ADAPTER,
+            body.label(),
+            body.response,
+            run_id or f"{body.project_id}/{body.experiment_id}"[:256],
+            body.global_step,
+            f"{body.data_id}/{body.rollout_id}"[:256],
         )
         accepted = await submit(services, client, sample)
     except (RequestError, InfrastructureError) as error:
@@ -137,7 +137,7 @@ async def submit_task(
 @routes.get(
     "/roll/result",
     response_model=RollResultOut,
-    responses=problems.told(413, 415),
+    responses=problems.problem_responses(413, 415),
     openapi_extra={"parameters": [_REQUEST_ID]},
 )
 async def task_result(
@@ -145,10 +145,10 @@ async def task_result(
     services: Wired,
     reward_request_id: Annotated[str | None, Query(max_length=64, include_in_schema=False)] = None,
 ) -> Response:
-    """Tell the reward of a sample that was submitted; ROLL names it in a JSON body."""
+    """Return the reward of a submitted sample; ROLL sends its id in a JSON body."""
     if reward_request_id is None:
-        asked = await read_request(request, services.settings.body_bytes, ResultRequest)
-        reward_request_id = asked.reward_request_id
+        body = await read_request(request, services.settings.body_bytes, ResultRequest)
+        reward_request_id = body.reward_request_id
     try:
         ending = await services.jobs.look_up(parse_id(reward_request_id, "job"))
     except (RequestError, InfrastructureError) as error:
@@ -159,12 +159,12 @@ async def task_result(
 
 
 def _result(answer: StoredAnswer) -> RollResultOut:
-    program = DebugOut(time_cost=answer.duration_seconds)
-    part = DimensionOut(score=answer.reward, debug_info={"program": program})
+    program = DebugOut(time_cost=answer.execution.duration_seconds)
+    part = DimensionOut(score=answer.reward.value, debug_info={"program": program})
     started = answer.created_at - timedelta(seconds=answer.timings.total)
     return RollResultOut(
         errcode=0,
-        reward_score=answer.reward,
+        reward_score=answer.reward.value,
         dimention_reward_score={"reward_server": part},
         start_time=started.isoformat(),
         end_time=answer.created_at.isoformat(),

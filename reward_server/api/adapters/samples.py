@@ -1,8 +1,8 @@
-"""From what a trainer sends to a job, and from its answer to what the trainer logs.
+"""What all adapters share: a trainer's sample becomes a job, its answer becomes numbers to log.
 
-Trainers whose client is fixed repeat a request that takes them too long, blindly: the same text,
-without a key. So the key is made of all that a request says, and a repetition joins the job that
-runs. Two rollouts of one run that wrote the very same text are one job as well, and get the same
+The clients of these trainers repeat a request after a time-out, with the same body and without an
+idempotency key. The adapter therefore derives the key from the whole request, so that a repetition
+joins the running job. Two rollouts of one run with the same text are one job as well, with the same
 reward and the same duration.
 """
 
@@ -37,7 +37,7 @@ _STOPPED = "the server is being stopped; ask again"
 
 
 class Label(BaseModel):
-    """What a row of the trainer's data set says about its prompt."""
+    """The label in a row of the trainer's data set: the task of its prompt."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -57,11 +57,11 @@ LabelIn = Annotated[
         }
     ),
 ]
-"""A label as trainers send it, for `read_label` to read."""
+"""A label as trainers send it; `read_label` parses it."""
 
 
 def read_label(label: object) -> Label:
-    """Read a label: the id of a task, or an object with `task_id` and more, also as its text.
+    """Parse a label: the id of a task, or an object with `task_id` and more, or its JSON text.
 
     Raises:
         RequestError: `invalid_request`.
@@ -80,7 +80,7 @@ def read_label(label: object) -> Label:
 
 
 def label_in(row: Mapping[str, object]) -> Label:
-    """Read a label whose fields stand among others in a row.
+    """Parse a label whose fields are among others in a row.
 
     Raises:
         RequestError: `invalid_request`.
@@ -90,9 +90,9 @@ def label_in(row: Mapping[str, object]) -> Label:
 
 @dataclass(frozen=True, slots=True)
 class AdapterSample:
-    """What the policy wrote, where in the run it did, and through which door it comes."""
+    """A completion of the policy, its position in the run, and the adapter it came through."""
 
-    door: str
+    adapter: str
     label: Label
     completion: str
     run_id: str
@@ -100,7 +100,7 @@ class AdapterSample:
     name: str | None = None
 
     def request(self) -> JobRequest:
-        """Return what would be sent to `POST /score`.
+        """Return the equivalent body of `POST /v1/jobs`.
 
         Raises:
             RequestError: `invalid_request`.
@@ -115,8 +115,8 @@ class AdapterSample:
             "prompt_kind": "scratch" if self.label.parent_id is None else "improve",
             "wall_seconds": self.label.wall_seconds,
         }
-        told = json.dumps([self.door, content], sort_keys=True).encode()
-        content["idempotency_key"] = f"{self.door}/{hashlib.sha256(told).hexdigest()}"
+        content_bytes = json.dumps([self.adapter, content], sort_keys=True).encode()
+        content["idempotency_key"] = f"{self.adapter}/{hashlib.sha256(content_bytes).hexdigest()}"
         try:
             return JobRequest.model_validate(content)
         except ValidationError as error:
@@ -124,10 +124,10 @@ class AdapterSample:
 
 
 async def submit(services: Services, client: str, sample: AdapterSample) -> Accepted:
-    """Accept a sample, durably, or join the job that a request like this one began.
+    """Create a durable job for a sample, or join the job of an equal request.
 
     Raises:
-        RequestError, InfrastructureError: as `Desk.submit` does.
+        RequestError, InfrastructureError: as `JobService.submit` does.
     """
     return await services.jobs.submit(sample.request().to_job(client))
 
@@ -135,17 +135,17 @@ async def submit(services: Services, client: str, sample: AdapterSample) -> Acce
 async def score(
     services: Services, client: str, samples: Iterable[AdapterSample]
 ) -> list[StoredAnswer]:
-    """Score samples side by side, and wait for all of them however long it takes.
+    """Score samples concurrently and wait for all of them, without a time limit.
 
     Raises:
         RequestError: one of them cannot be scored.
-        InfrastructureError: one of them has no reward; the others are found when they come again.
+        InfrastructureError: one of them has no reward; a repeated request finds the others.
     """
     accepted = [await submit(services, client, sample) for sample in samples]
-    return [await _ending(services, one.job_id, is_fresh=one.is_new) for one in accepted]
+    return [await _wait(services, one.job_id, is_fresh=one.is_new) for one in accepted]
 
 
-async def _ending(services: Services, job_id: UUID, *, is_fresh: bool) -> StoredAnswer:
+async def _wait(services: Services, job_id: UUID, *, is_fresh: bool) -> StoredAnswer:
     ending = await services.jobs.wait(job_id, None, is_fresh=is_fresh)
     if isinstance(ending, JobState):
         raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, _STOPPED)
@@ -153,17 +153,17 @@ async def _ending(services: Services, job_id: UUID, *, is_fresh: bool) -> Stored
 
 
 def measure(answer: StoredAnswer) -> dict[str, float]:
-    """Return what a trainer may log beside the reward: numbers, the same for every sample."""
-    failure = answer.failure
+    """Return numbers for a trainer to log beside the reward, the same set for every sample."""
+    failure, execution = answer.failure, answer.execution
     return {
-        "valid": float(answer.valid),
+        "valid": float(failure is None),
         "medal": float(answer.medal is not None),
-        "milestones": float(len(answer.milestones)),
+        "milestones": float(len(execution.milestones)),
         "timed_out": float(failure is not None and failure.kind is ErrorKind.TIMEOUT),
-        "duration_seconds": answer.duration_seconds,
-        "cpu_seconds": answer.cpu_seconds,
+        "duration_seconds": execution.duration_seconds,
+        "cpu_seconds": execution.cpu_seconds,
         "queue_seconds": answer.timings.queue,
-        "contended": float(answer.contended),
+        "contended": float(execution.contended),
     }
 
 

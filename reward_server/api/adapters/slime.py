@@ -1,7 +1,7 @@
 """slime's remote reward model (`--rm-type remote_rm --rm-url …`).
 
-The answer is the reward itself. With slime's `--reward-key NAME` it has to be an object: the same
-`reward_key=NAME` in the address makes it one, with the duration beside the reward.
+The response is the reward itself. slime's `--reward-key NAME` expects an object instead: add
+`reward_key=NAME` to the URL to get one, with the reward under that name and the duration beside it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from reward_server.api.adapters.samples import (
     score,
 )
 from reward_server.api.adapters.special_tokens import without_special_tokens
-from reward_server.api.problems import told
+from reward_server.api.problems import problem_responses
 from reward_server.api.schemas.requests import AnyText, describe_body, read_request
 from reward_server.api.services import Client, Wired, as_json
 
 routes = APIRouter()
 
-_DOOR = "slime"
+_ADAPTER = "slime"
 
 
 class SlimeRequest(BaseModel):
@@ -40,13 +40,13 @@ class SlimeRequest(BaseModel):
 
 
 class SlimeRewardOut(RootModel[float | dict[str, float]]):
-    """The reward, or an object that has it under the name that was asked for."""
+    """The reward, or an object with the reward under the name in `reward_key`."""
 
 
 @routes.post(
     "/slime",
     response_model=SlimeRewardOut,
-    responses=told(404, 429),
+    responses=problem_responses(404, 429),
     openapi_extra=describe_body(SlimeRequest),
 )
 async def reward(
@@ -59,11 +59,11 @@ async def reward(
         Query(min_length=1, max_length=64, description="slime's --reward-key, if it is set."),
     ] = None,
 ) -> Response:
-    """Score what slime generated; held until the program has ended."""
-    asked = await read_request(request, services.settings.body_bytes, SlimeRequest)
-    written = without_special_tokens(asked.response)  # slime keeps its end of turn
-    sample = AdapterSample(_DOOR, read_label(asked.label), written, run_id)
+    """Score one sample; the response is sent when the program has ended."""
+    body = await read_request(request, services.settings.body_bytes, SlimeRequest)
+    written = without_special_tokens(body.response)  # slime sends the end-of-turn token
+    sample = AdapterSample(_ADAPTER, read_label(body.label), written, run_id)
     [answer] = await score(services, client, [sample])
     if reward_key is None:
-        return as_json(SlimeRewardOut(answer.reward), 200)
-    return as_json(SlimeRewardOut({**measure(answer), reward_key: answer.reward}), 200)
+        return as_json(SlimeRewardOut(answer.reward.value), 200)
+    return as_json(SlimeRewardOut({**measure(answer), reward_key: answer.reward.value}), 200)

@@ -1,6 +1,6 @@
-"""The special tokens at the end of a text, which some trainers decode with the rest.
+"""Removes special tokens at the end of a text; some trainers decode them with the completion.
 
-A block of code whose last fence is followed by one would have no end, and no program in it parse.
+A special token right after the closing fence of a code block would leave the block open.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _MOST_TOKENS = 16
 
 
 def without_special_tokens(text: str) -> str:
-    """Return what a policy wrote before its end of turn."""
+    """Return the text without the special tokens at its end."""
     end = len(text)
-    for _ in range(_MOST_TOKENS):  # a policy may have written nothing else, megabytes of it
+    for _ in range(_MOST_TOKENS):  # bounded: a policy may write megabytes of nothing else
         found = _SPECIAL_TOKEN.search(text, max(0, end - _LONGEST_TOKEN), end)
         if found is None:
             break

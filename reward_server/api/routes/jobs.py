@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.convertors import StringConvertor, register_url_convertor
 
-from reward_server.api.problems import told
+from reward_server.api.problems import problem_responses
 from reward_server.api.schemas import answers
 from reward_server.api.schemas.requests import (
     BatchRequest,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class _JobConvertor(StringConvertor):
-    """Ids of jobs in paths, of which those of `wait` and `cancel` are none."""
+    """Matches the id of a job in a path, but not the routes `wait` and `cancel`."""
 
     regex = "(?!(?:wait|cancel)$)[^/]+"
 
@@ -45,12 +45,12 @@ register_url_convertor("job", _JobConvertor())
 routes = APIRouter()
 
 Seconds = Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False)]
-_TOLD_AT_ONCE = 100
+_RESULTS_AT_ONCE = 100
 _ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"model": answers.JobOut}}
-_REFUSALS = told(404, 409, 413, 429)
+_REFUSALS = problem_responses(404, 409, 413, 429)
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "A line of JSON for each end; blank lines mean nothing.",
+        "description": "A line of JSON for each item that has ended; ignore blank lines.",
         "headers": {"Batch-Id": {"required": True, "schema": {"type": "string", "format": "uuid"}}},
         "content": {NDJSON: {"schema": lines_of("ResultOut", "LostOut")}},
     }
@@ -59,21 +59,21 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 
 @routes.post(
     "/score",
-    response_model=answers.Answer,
+    response_model=answers.ScoreAnswer,
     responses={**_ACCEPTED, **_REFUSALS},
     openapi_extra=describe_submission(ScoreRequest),
 )
 @routes.post(
     "/v1/score",
-    response_model=answers.Answer,
+    response_model=answers.ScoreAnswer,
     responses={**_ACCEPTED, **_REFUSALS},
     openapi_extra=describe_submission(ScoreRequest),
 )
 async def score(request: Request, services: Wired, client: Client) -> Response:
-    """Score one submission; held until it has ended, or for `wait_seconds`."""
-    asked = await read_submission(request, services.settings.body_bytes, ScoreRequest)
-    accepted = await services.jobs.submit(asked.to_job(client))
-    ending = await services.jobs.wait(accepted.job_id, asked.wait_seconds, is_fresh=accepted.is_new)
+    """Score one submission; wait until it has ended, or for `wait_seconds`."""
+    body = await read_submission(request, services.settings.body_bytes, ScoreRequest)
+    accepted = await services.jobs.submit(body.to_job(client))
+    ending = await services.jobs.wait(accepted.job_id, body.wait_seconds, is_fresh=accepted.is_new)
     return _job_response(accepted.job_id, ending)
 
 
@@ -85,9 +85,9 @@ async def score(request: Request, services: Wired, client: Client) -> Response:
     openapi_extra=describe_submission(JobRequest),
 )
 async def submit(request: Request, services: Wired, client: Client) -> Response:
-    """Accept one submission, durably, and answer at once with its job, which may have ended."""
-    asked = await read_submission(request, services.settings.body_bytes, JobRequest)
-    accepted = await services.jobs.submit(asked.to_job(client))
+    """Accept one submission durably and return its job at once; it may have ended already."""
+    body = await read_submission(request, services.settings.body_bytes, JobRequest)
+    accepted = await services.jobs.submit(body.to_job(client))
     content = answers.JobStateOut(job_id=accepted.job_id, status=accepted.state.value)
     return as_json(content, 202)
 
@@ -95,29 +95,31 @@ async def submit(request: Request, services: Wired, client: Client) -> Response:
 @routes.post(
     "/v1/jobs/wait",
     response_model=answers.EndingsOut,
-    responses=told(404),
+    responses=problem_responses(404),
     openapi_extra=describe_body(WaitRequest),
 )
 async def wait_for_any(request: Request, services: Wired) -> Response:
-    """Wait until one of many jobs has ended, up to `wait_seconds`, and tell of all that have."""
-    asked = await read_request(request, services.settings.body_bytes, WaitRequest)
-    job_ids = [parse_id(job_id, "job") for job_id in asked.job_ids]
-    endings = await services.jobs.wait_for_any(job_ids, asked.wait_seconds)
-    ended = [_ending(job_id, ending) for job_id, ending in endings.items()]
+    """Wait up to `wait_seconds` until one of many jobs has ended; return all that have."""
+    body = await read_request(request, services.settings.body_bytes, WaitRequest)
+    job_ids = [parse_id(job_id, "job") for job_id in body.job_ids]
+    endings = await services.jobs.wait_for_any(job_ids, body.wait_seconds)
+    ended = [_completed(job_id, ending) for job_id, ending in endings.items()]
     return as_json(answers.EndingsOut(ended=ended), 200)
 
 
-def _ending(
+def _completed(
     job_id: UUID, ending: StoredAnswer | InfrastructureError | RequestError
 ) -> answers.EndingOut:
     if isinstance(ending, InfrastructureError | RequestError):
         error = answers.NoRewardOut.of(ending.kind, ending.message)
         return answers.EndingOut(job_id=job_id, answer=None, error=error)
-    return answers.EndingOut(job_id=job_id, answer=answers.Answer.of(ending), error=None)
+    return answers.EndingOut(job_id=job_id, answer=answers.ScoreAnswer.of(ending), error=None)
 
 
 @routes.get(
-    "/v1/jobs/{job_id:job}", response_model=answers.Answer, responses={**_ACCEPTED, **told(404)}
+    "/v1/jobs/{job_id:job}",
+    response_model=answers.ScoreAnswer,
+    responses={**_ACCEPTED, **problem_responses(404)},
 )
 async def job(job_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
     """Return a job's answer once it has ended, waiting for it up to `wait_seconds`."""
@@ -125,9 +127,9 @@ async def job(job_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> Respo
     return _job_response(parsed, await services.jobs.wait(parsed, wait_seconds))
 
 
-@routes.delete("/v1/jobs/{job_id:job}", responses=told(404))
+@routes.delete("/v1/jobs/{job_id:job}", responses=problem_responses(404))
 async def cancel(job_id: Id, services: Wired) -> answers.JobStateOut:
-    """End a job that nobody wants any more; one that has ended stays as it is."""
+    """Cancel a job; one that has ended does not change."""
     parsed = parse_id(job_id, "job")
     state = await services.jobs.cancel(parsed)
     return answers.JobStateOut(job_id=parsed, status=state.value)
@@ -139,16 +141,16 @@ async def cancel(job_id: Id, services: Wired) -> answers.JobStateOut:
     openapi_extra=describe_body(CancelRequest),
 )
 async def cancel_steps(request: Request, services: Wired, client: Client) -> Response:
-    """End what has not ended of a run up to a step, as far as it was sent with the same key."""
-    asked = await read_request(request, services.settings.body_bytes, CancelRequest)
-    ended = await services.jobs.cancel_steps(asked.run_id, asked.up_to_step, client)
+    """Cancel the unfinished jobs of a run up to a step that were sent with the same API key."""
+    body = await read_request(request, services.settings.body_bytes, CancelRequest)
+    ended = await services.jobs.cancel_steps(body.run_id, body.up_to_step, client)
     return as_json(answers.CancelledOut(cancelled=ended), 200)
 
 
 def _job_response(job_id: UUID, ending: StoredAnswer | JobState) -> Response:
     if isinstance(ending, JobState):
         return as_json(answers.JobOut(job_id=job_id, status=_open_state(ending)), 202)
-    return as_json(answers.Answer.of(ending), 200)
+    return as_json(answers.ScoreAnswer.of(ending), 200)
 
 
 def _open_state(state: JobState) -> Literal["queued", "running"]:
@@ -163,7 +165,7 @@ def _open_state(state: JobState) -> Literal["queued", "running"]:
     openapi_extra=describe_body(BatchRequest),
 )
 async def submit_batch(request: Request, services: Wired, client: Client) -> Response:
-    """Accept all items of a batch, durably, or none."""
+    """Accept all items of a batch durably, or none."""
     batch_id, job_ids = await _submit_batch(request, services, client)
     return as_json(answers.BatchOut(batch_id=batch_id, job_ids=job_ids), 202)
 
@@ -171,20 +173,24 @@ async def submit_batch(request: Request, services: Wired, client: Client) -> Res
 async def _submit_batch(
     request: Request, services: Services, client: str
 ) -> tuple[UUID, list[UUID]]:
-    asked = await read_request(request, services.settings.batch_bytes, BatchRequest)
+    body = await read_request(request, services.settings.batch_bytes, BatchRequest)
     return await services.jobs.submit_batch(
-        await asked.to_jobs(client),
-        asked.min_complete or len(asked.items),
-        cancels_rest=asked.rest == "cancel",
+        await body.to_jobs(client),
+        body.min_complete or len(body.items),
+        cancels_rest=body.rest == "cancel",
     )
 
 
-@routes.get("/v1/batches/{batch_id}", response_model=answers.BatchProgressOut, responses=told(404))
+@routes.get(
+    "/v1/batches/{batch_id}",
+    response_model=answers.BatchProgressOut,
+    responses=problem_responses(404),
+)
 async def batch(batch_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> Response:
-    """Return what a batch has so far, waiting up to `wait_seconds` until that is enough."""
+    """Return the results of a batch; wait up to `wait_seconds` until it is complete."""
     parsed = parse_id(batch_id, "batch")
     progress = await services.jobs.wait_for_batch(parsed, wait_seconds)
-    results, lost = await _tell(services, progress)
+    results, lost = await _read_results(services, progress)
     content = answers.BatchProgressOut(
         batch_id=parsed, complete=progress.is_complete, results=results, errors=lost
     )
@@ -206,42 +212,44 @@ async def batch(batch_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> R
 async def stream_batch(request: Request, services: Wired, client: Client) -> Response:
     """Score a batch over one connection: a line of JSON for every item that has ended.
 
-    Lines come in the order of ends, with the item's `index`, until the batch is complete. A blank
-    line now and then shows that the server is there. Who hangs up finds the batch by its id, which
-    is in the header `Batch-Id`.
+    Lines have the item's `index` and come in the order in which the items end, until the batch is
+    complete. Blank lines keep the connection alive. After a lost connection, read the batch by its
+    id, which is in the header `Batch-Id`.
     """
     batch_id, _ = await _submit_batch(request, services, client)
     return StreamingResponse(
-        _lines(services, batch_id),
+        _stream_lines(services, batch_id),
         media_type=NDJSON,
         headers={"Batch-Id": str(batch_id)},
     )
 
 
-async def _lines(services: Services, batch_id: UUID) -> AsyncIterator[str]:
+async def _stream_lines(services: Services, batch_id: UUID) -> AsyncIterator[str]:
     async for progress in services.jobs.follow(batch_id, None):
-        results, lost = await _tell(services, progress)
-        told_of = {one.index: one.model_dump_json() for one in results}
-        told_of |= {one.index: one.model_dump_json() for one in lost}
-        lines = [told_of[item.index] for item in progress.ended if item.index in told_of]
+        results, lost = await _read_results(services, progress)
+        texts = {one.index: one.model_dump_json() for one in results}
+        texts |= {one.index: one.model_dump_json() for one in lost}
+        lines = [texts[item.index] for item in progress.ended if item.index in texts]
         yield "".join(f"{line}\n" for line in lines) or "\n"
 
 
-async def _tell(
+async def _read_results(
     services: Services, progress: BatchProgress
 ) -> tuple[list[answers.ResultOut], list[answers.LostOut]]:
     done = [item for item in progress.ended if item.state.has_answer]
     results: list[answers.ResultOut] = []
-    for first in range(0, len(done), _TOLD_AT_ONCE):  # others have their turn in between
-        results += await _results(services, done[first : first + _TOLD_AT_ONCE], progress.answers)
+    for first in range(0, len(done), _RESULTS_AT_ONCE):  # other requests run in between
+        results += await _results(
+            services, done[first : first + _RESULTS_AT_ONCE], progress.answers
+        )
     return results, [_lost(item) for item in progress.ended if not item.state.has_answer]
 
 
 async def _results(
-    services: Services, done: Sequence[BatchItem], at_hand: Mapping[UUID, StoredAnswer]
+    services: Services, done: Sequence[BatchItem], known: Mapping[UUID, StoredAnswer]
 ) -> list[answers.ResultOut]:
-    missing = [item.job_id for item in done if item.job_id not in at_hand]
-    found = {**at_hand, **(await services.jobs.answers(missing) if missing else {})}
+    missing = [item.job_id for item in done if item.job_id not in known]
+    found = {**known, **(await services.jobs.answers(missing) if missing else {})}
     return [
         answers.ResultOut.at(item.index, found[item.job_id])
         for item in done

@@ -1,4 +1,4 @@
-"""The routes of prompts: what a model is asked, and what improving was worth."""
+"""The routes of prompts: prompts for a model, and the gain from improving on solutions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from reward_server.api.problems import told
+from reward_server.api.problems import problem_responses
+from reward_server.api.schemas.derived import Out, publishes
 from reward_server.api.schemas.requests import (
     WHOLE,
     Name,
@@ -19,6 +20,7 @@ from reward_server.api.schemas.requests import (
 )
 from reward_server.api.services import Wired, as_json
 from reward_server.prompts.prompt_types import CharacterBudget, PromptQuery, Strategy, TokenBudget
+from reward_server.store.solutions.parents import BestOfBoth, Spread
 
 if TYPE_CHECKING:
     from reward_server.prompts.prompt_types import Budget, Prompt
@@ -41,7 +43,7 @@ class _In(BaseModel):
 
 
 class BudgetIn(_In):
-    """How long a prompt may be.
+    """The maximum length of a prompt.
 
     Either `characters`, over the contents of all messages, or `tokens` of a configured
     `tokenizer`, over the whole rendered prompt.
@@ -64,19 +66,19 @@ class BudgetIn(_In):
         return self
 
     def budget(self) -> Budget:
-        """Return it as the room knows it."""
+        """Return the budget for the prompt service."""
         if self.tokens is not None and self.tokenizer is not None:
             return TokenBudget(self.tokens, self.tokenizer)
         return CharacterBudget(self.characters or 0)
 
 
 class PromptsRequest(_In):
-    """Which prompts to make.
+    """The prompts to make.
 
-    `scope` is where `best`, `softmax` and `diverse` look for parents; `previous_step` always
-    stays in its run. `parents`, `temperature` and `budget` are as the settings say if left out.
-    `parent_ids` asks for one prompt on each of these solutions, whatever their run, and goes with
-    `task_id`, `budget` and `wall_seconds` only.
+    `scope` is where `best`, `softmax` and `diverse` search for parents; `previous_step` stays in
+    its run. The defaults of `parents`, `temperature` and `budget` come from the settings.
+    `parent_ids` requests one prompt for each of these solutions, whatever their run; only
+    `task_id`, `budget` and `wall_seconds` can be combined with it.
     """
 
     task_id: Name
@@ -107,8 +109,8 @@ class PromptsRequest(_In):
             raise ValueError(message)
         return self
 
-    def wanted(self) -> PromptQuery:
-        """Return what the room needs to know."""
+    def query(self) -> PromptQuery:
+        """Return the query for the prompt service."""
         return PromptQuery(
             task_id=self.task_id,
             run_id=self.run_id,
@@ -126,21 +128,17 @@ class PromptsRequest(_In):
         )
 
 
-class _Out(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
-
-
-class MessageOut(_Out):
+class MessageOut(Out):
     """One message of a chat."""
 
     role: Literal["system", "user"]
     content: str
 
 
-class PromptOut(_Out):
+class PromptOut(Out):
     """A prompt; send `kind` and `parent_id` along with what the model answers.
 
-    `fallback` says why a prompt that was to improve on something is one from scratch.
+    `fallback` says why a prompt that should improve on a solution is one from scratch.
     """
 
     kind: Literal["scratch", "improve"]
@@ -149,7 +147,7 @@ class PromptOut(_Out):
     fallback: str | None
 
 
-class PromptsOut(_Out):
+class PromptsOut(Out):
     """The prompts, in the order in which they were drawn."""
 
     prompts: list[PromptOut]
@@ -160,42 +158,33 @@ class PromptsOut(_Out):
         return cls.model_validate({"prompts": prompts})
 
 
-class SpreadOut(_Out):
+@publishes(Spread)
+class SpreadOut(Out):
     """The mean and the highest of some rewards."""
 
-    mean: float | None
-    max: float | None
 
-
-class BestOfBothOut(_Out):
-    """What improving on one's own solutions was worth in a run.
+@publishes(BestOfBoth, from_scratch=SpreadOut, from_improving=SpreadOut, best_of_both=SpreadOut)
+class BestOfBothOut(Out):
+    """The gain from improving on solutions in a run.
 
     A sample is a solution from scratch; of its children the best counts.
     """
-
-    samples: int
-    improved: int
-    children: int
-    better: int
-    from_scratch: SpreadOut
-    from_improving: SpreadOut
-    best_of_both: SpreadOut
 
 
 @routes.post(
     "/v1/prompts",
     response_model=PromptsOut,
-    responses=told(404),
+    responses=problem_responses(404),
     openapi_extra=describe_body(PromptsRequest),
 )
 async def prompts(request: Request, services: Wired) -> Response:
     """Make prompts of a task, some of which ask to improve on a stored solution."""
-    asked = await read_request(request, services.settings.body_bytes, PromptsRequest)
-    made = await services.prompts.create_prompts(asked.wanted())
+    body = await read_request(request, services.settings.body_bytes, PromptsRequest)
+    made = await services.prompts.create_prompts(body.query())
     return as_json(PromptsOut.of(made), 200)
 
 
-@routes.get("/v1/runs/{run_id:path}/best-of-both", responses=told(404))
+@routes.get("/v1/runs/{run_id:path}/best-of-both", responses=problem_responses(404))
 async def best_of_both(
     run_id: str, task_id: Annotated[str, Query(min_length=1, max_length=256)], services: Wired
 ) -> BestOfBothOut:

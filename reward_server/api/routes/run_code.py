@@ -1,8 +1,8 @@
-"""SandboxFusion's `POST /run_code`: a bare program in, what it printed and left behind out.
+"""SandboxFusion's `POST /run_code`: runs a bare program and returns its output and files.
 
-Fields and statuses are SandboxFusion's, so that its clients work as they are. What is added is
-`run_result.error_kind`, which tells an exhausted memory from a crash. A fault of ours is never an
-answer: veRL turns `SandboxError` into a score of 0 at once, but sends a request again after a 504.
+Fields and statuses are those of SandboxFusion, so its clients work unchanged. The only addition is
+`run_result.error_kind`, which distinguishes exhausted memory from a crash. The server never reports
+its own failure as a result: veRL turns `SandboxError` into a score of 0, but retries after a 504.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
-from reward_server.api.problems import HttpError, told
+from reward_server.api.problems import HttpError, problem_responses
 from reward_server.api.schemas.requests import WHOLE, describe_body, read_request
 from reward_server.api.services import Client, Wired, as_json
 from reward_server.errors import InfrastructureError, RequestError
@@ -31,10 +31,10 @@ routes = APIRouter()
 
 _MOST_FILES = 1024
 _LONGEST_NAME_BYTES = 200
-_PATIENCE_SECONDS = 8.0  # beside the time to compile: veRL's client goes two seconds later
+_QUEUE_SECONDS = 8.0  # in addition to compile_timeout; veRL's client hangs up two seconds later
 _KILLED = 137
-_GONE = 499
-_LONG = 1 << 18  # what takes a while to write is written beside all other requests
+_CLIENT_CLOSED_REQUEST = 499
+_LONG = 1 << 18  # longer responses are serialized in a thread
 _TEXTS = {
     ErrorKind.OOM: "the program used more memory than it may",
     ErrorKind.DISK_LIMIT: "the program filled its work directory",
@@ -60,10 +60,10 @@ Path = Annotated[Text, Field(min_length=1, max_length=_LONGEST_NAME_BYTES)]
 
 
 class RunCodeRequest(BaseModel):
-    """A Python program, what it is given, and what is wanted of it.
+    """A Python program, its input, and the files to return.
 
-    Paths are relative to its work directory. As in SandboxFusion a file without content is left
-    out, and what else stands in the request is not looked at.
+    Paths are relative to its work directory. As in SandboxFusion, files without content are left
+    out, and unknown fields are ignored.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -85,8 +85,8 @@ class RunCodeRequest(BaseModel):
             raise ValueError(message)
         return language
 
-    def errand(self) -> AdHocProgram:
-        """Return what is to be run.
+    def program(self) -> AdHocProgram:
+        """Return the program to run.
 
         Raises:
             RequestError: `invalid_request` for a path or a content that cannot be used.
@@ -100,12 +100,12 @@ class RunCodeRequest(BaseModel):
             fetch=tuple(dict.fromkeys(map(_locate, self.fetch_files))),
         )
 
-    def wish(self) -> AdHocRequest:
-        """Return what it may use, and how long it may wait for a place."""
+    def limits(self) -> AdHocRequest:
+        """Return what the program may use, and how long it may wait for a slot."""
         return AdHocRequest(
             wall_seconds=self.run_timeout,
             memory_bytes=self.memory_limit_MB << 20 if self.memory_limit_MB > 0 else None,
-            max_wait_seconds=self.compile_timeout + _PATIENCE_SECONDS,
+            max_wait_seconds=self.compile_timeout + _QUEUE_SECONDS,
         )
 
 
@@ -121,7 +121,7 @@ class CommandOut(BaseModel):
 
 
 class RunCodeOut(BaseModel):
-    """What SandboxFusion answers; Python is not compiled, and a place has no name."""
+    """SandboxFusion's response; Python is not compiled and boxes have no names."""
 
     status: Literal["Success", "Failed"]
     message: str
@@ -134,48 +134,50 @@ class RunCodeOut(BaseModel):
 @routes.post(
     "/run_code",
     response_model=RunCodeOut,
-    responses=told(429, 504),
+    responses=problem_responses(429, 504),
     openapi_extra=describe_body(RunCodeRequest),
 )
 async def run_code(request: Request, services: Wired, client: Client) -> Response:
-    """Run a bare Python program in a box of its own; nothing of it is kept.
+    """Run a bare Python program in a box of its own; the server stores nothing of it.
 
-    Held until it has ended. Who hangs up ends it. A 504 says that there was no place for it in time
-    or that a box was lost: it may be sent again at once.
+    The response is sent when the program has ended; closing the connection ends the program. A 504
+    means that no slot was free in time or that the box was lost: repeat the request.
     """
-    del client  # who may not is not let in, and nobody has a share of what is not kept
+    del client  # the dependency checks the key; shares apply to jobs only
     if services.programs is None:
         message = "this process takes jobs in for workers elsewhere and runs no programs itself"
         raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
-    asked = await read_request(request, services.settings.run_code.body_bytes, RunCodeRequest)
-    errand = await asyncio.to_thread(asked.errand) if asked.files else asked.errand()
-    running = services.programs.run(errand, asked.wish())
+    body = await read_request(request, services.settings.run_code.body_bytes, RunCodeRequest)
+    program = await asyncio.to_thread(body.program) if body.files else body.program()
+    running = services.programs.run(program, body.limits())
     try:
-        execution = await _while_there(request, running)
+        execution = await _while_connected(request, running)
     except NoResultError as error:
         raise HttpError(504, error.message, error.kind) from error
     if execution is None:
-        return Response(status_code=_GONE)
+        return Response(status_code=_CLIENT_CLOSED_REQUEST)
     if execution.files or len(execution.stdout_tail) + len(execution.stderr_tail) > _LONG:
-        return await asyncio.to_thread(_answer, asked, execution)
-    return _answer(asked, execution)
+        return await asyncio.to_thread(_respond, body, execution)
+    return _respond(body, execution)
 
 
-def _answer(asked: RunCodeRequest, execution: Execution) -> Response:
-    return as_json(_tell(asked, execution), 200)
+def _respond(body: RunCodeRequest, execution: Execution) -> Response:
+    return as_json(_build_result(body, execution), 200)
 
 
-async def _while_there(request: Request, work: Coroutine[Any, Any, Execution]) -> Execution | None:
-    """Do some work for a client, and give it up, box and all, when he hangs up."""
+async def _while_connected(
+    request: Request, work: Coroutine[Any, Any, Execution]
+) -> Execution | None:
+    """Await some work, and cancel it when the client hangs up, which also ends its box."""
     running = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_hung_up(request))
+    disconnected = asyncio.ensure_future(_hung_up(request))
     try:
-        await asyncio.wait((running, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((running, disconnected), return_when=asyncio.FIRST_COMPLETED)
         return running.result() if running.done() else None
     finally:
-        gone.cancel()
+        disconnected.cancel()
         running.cancel()
-        await asyncio.wait((running, gone))
+        await asyncio.wait((running, disconnected))
 
 
 async def _hung_up(request: Request) -> None:
@@ -183,7 +185,7 @@ async def _hung_up(request: Request) -> None:
         pass
 
 
-def _tell(asked: RunCodeRequest, execution: Execution) -> RunCodeOut:
+def _build_result(body: RunCodeRequest, execution: Execution) -> RunCodeOut:
     failure = execution.failure
     kind = None if failure is None else failure.kind
     refused = "".join(
@@ -204,31 +206,31 @@ def _tell(asked: RunCodeRequest, execution: Execution) -> RunCodeOut:
             error_kind=kind,
         ),
         executor_pod_name=None,
-        files=_encode(asked.fetch_files, execution.files),
+        files=_encode(body.fetch_files, execution.files),
     )
 
 
-def _encode(asked: list[str], found: Mapping[str, bytes]) -> dict[str, str]:
-    """Return files by the names they were asked for."""
-    places = {name: _locate(name) for name in asked}
+def _encode(names: list[str], found: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the fetched files by the names in the request."""
+    paths = {name: _locate(name) for name in names}
     return {
-        name: base64.b64encode(found[place]).decode()
-        for name, place in places.items()
-        if place in found
+        name: base64.b64encode(found[path]).decode()
+        for name, path in paths.items()
+        if path in found
     }
 
 
 def _return_code(execution: Execution) -> int:
-    """Return the exit code; what was ended by its limits has not ended well."""
+    """Return the exit code; a program that a limit ended gets the code of a killed one."""
     code = execution.exit_code or 0
     return _KILLED if code < 0 or (code == 0 and execution.failure is not None) else code
 
 
 def _locate(name: str) -> str:
-    """Return a path below the work directory in its plainest form.
+    """Return the normalised form of a path below the work directory.
 
     Raises:
-        RequestError: `invalid_request` for one that leads elsewhere.
+        RequestError: `invalid_request` for a path that leads out of it.
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     is_odd = name[0] == "/" or name[-1] == "/" or ".." in parts or "\0" in name or not parts
@@ -239,7 +241,7 @@ def _locate(name: str) -> str:
 
 
 def _check_tree(names: dict[str, str]) -> None:
-    """Refuse a file where another one wants a folder."""
+    """Refuse a file whose path needs another file to be a folder."""
     for name in names:
         parts = name.split("/")
         above = ("/".join(parts[:length]) for length in range(1, len(parts)))

@@ -1,25 +1,24 @@
-"""The routes of the store: solutions, their lineage, and what runs have come to."""
+"""The routes of the store: solutions, their lineage, and statistics of runs."""
 
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Self
-from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from reward_server.api.problems import told
+from reward_server.api.problems import problem_responses
 from reward_server.api.schemas import answers
+from reward_server.api.schemas.derived import publishes
 from reward_server.api.schemas.requests import SolutionId
 from reward_server.api.services import NDJSON, Id, Wired, parse_id
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
-from reward_server.store.solutions.lineage import MOST_GENERATIONS
+from reward_server.store.solutions.lineage import MOST_GENERATIONS, Generation
 from reward_server.store.solutions.paging import SolutionFilter, SortOrder
-from reward_server.store.solutions.statistics import MOST_RUNS
+from reward_server.store.solutions.statistics import MOST_RUNS, RunSpan
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,7 +34,7 @@ _Generations = Annotated[int, Query(ge=0, le=MOST_GENERATIONS)]
 
 
 class _Filter(BaseModel):
-    """Which solutions are meant."""
+    """Selects solutions."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -56,51 +55,35 @@ class _Filter(BaseModel):
 
 
 class SolutionQuery(_Filter):
-    """Which solutions to list, in which order, and from where on."""
+    """Selects solutions, their order, and the page."""
 
     order: SortOrder = SortOrder.REWARD
     limit: Annotated[int, Field(ge=1, le=500)] = 50
     cursor: str | None = None
 
 
-class GenerationOut(BaseModel):
-    """A solution in a lineage; `generation` is below zero for ancestors, above for descendants."""
-
+class _Row(BaseModel):
     model_config = ConfigDict(from_attributes=True, frozen=True)
 
-    solution_id: UUID
-    parent_id: UUID | None
-    generation: int
-    task_id: str
-    run_id: str
-    step: int | None
-    reward: float
-    score: float | None
-    higher_is_better: bool
-    valid: bool
-    reward_change: float | None
-    score_change: float | None
-    created_at: datetime
+
+@publishes(Generation)
+class GenerationOut(_Row):
+    """A solution in a lineage; `generation` is negative for ancestors, positive for descendants."""
 
 
 class GenerationsOut(BaseModel):
-    """Ancestors, the solution itself and descendants, the eldest first."""
+    """Ancestors, the solution itself and descendants, the oldest first."""
 
     lineage: list[GenerationOut]
 
 
-class RunOut(BaseModel):
+@publishes(RunSpan)
+class RunOut(_Row):
     """A run that has solutions."""
-
-    model_config = ConfigDict(from_attributes=True, frozen=True)
-
-    run_id: str
-    first_at: datetime
-    last_at: datetime
 
 
 class RunsOut(BaseModel):
-    """Runs by name; `next_after` asks for those that follow."""
+    """Runs by name; pass `next_after` as `after` to get the next page."""
 
     runs: list[RunOut]
     next_after: str | None
@@ -115,7 +98,7 @@ class DurationsOut(BaseModel):
 
 
 class StepOut(BaseModel):
-    """What the solutions of a task have come to in one step, or in all if `is_total`."""
+    """Statistics of the solutions of a task in one step, or in all steps if `is_total`."""
 
     task_id: str
     step: int | None
@@ -133,7 +116,7 @@ class StepOut(BaseModel):
 
     @classmethod
     def of(cls, value: StepStatistics) -> Self:
-        """Return the numbers of a step as the API shows them."""
+        """Return the statistics of a step as the API shows them."""
         same = ["task_id", "step", "is_total", "solutions", "mean_reward", "max_reward"]
         same += ["spread_reward", "best_score"]
         return cls(
@@ -149,7 +132,7 @@ class StepOut(BaseModel):
 
 
 class StatisticsOut(BaseModel):
-    """The numbers of a run: for each task all steps together first, then step by step."""
+    """Statistics of a run: for each task the total first, then step by step."""
 
     run_id: str
     steps: list[StepOut]
@@ -173,7 +156,7 @@ async def export(wanted: Annotated[_Filter, Query()], services: Wired) -> Respon
     """Return whole solutions, the oldest first, a line of JSON each."""
     pages = services.archive.transfer.pages(SolutionFilter(**wanted.model_dump()))
     no_page: list[Record] = []
-    first = await anext(pages, no_page)  # whatever is wrong shows while there is still a status
+    first = await anext(pages, no_page)  # an error must surface before the status is sent
     return StreamingResponse(_lines(first, pages), media_type=NDJSON)
 
 
@@ -187,22 +170,24 @@ def _text(page: list[Record]) -> str:
     return "".join(json.dumps(record) + "\n" for record in page)
 
 
-@routes.get("/v1/solutions/{solution_id}", responses=told(404))
+@routes.get("/v1/solutions/{solution_id}", responses=problem_responses(404))
 async def solution(solution_id: Id, services: Wired) -> answers.SolutionOut:
-    """Return one solution with code, output, lineage, standing and rewards by other schemes."""
+    """Return one solution with code, output, lineage, standing and rewards of other schemes."""
     detail = await services.store.solution(parse_id(solution_id, "solution"))
     if detail is None:
         raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")
     stored = detail.answer
-    standing = services.registry.standing(stored.task_id, stored.data_digest, stored.score)
+    standing = services.registry.standing(
+        stored.submission.task_id, stored.data_digest, stored.grade.score
+    )
     return answers.SolutionOut.of_detail(detail, standing)
 
 
-@routes.get("/v1/solutions/{solution_id}/lineage", responses=told(404))
+@routes.get("/v1/solutions/{solution_id}/lineage", responses=problem_responses(404))
 async def lineage(
     solution_id: Id, services: Wired, up: _Generations = 10, down: _Generations = 10
 ) -> GenerationsOut:
-    """Return where a solution comes from and what became of it, with the change at every step."""
+    """Return the ancestors and descendants of a solution, with the change at every step."""
     found = await services.archive.lineage.of(parse_id(solution_id, "solution"), up, down)
     if not found:
         raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")
@@ -224,7 +209,7 @@ async def runs(
     )
 
 
-@routes.get("/v1/runs/{run_id:path}/statistics", responses=told(404))
+@routes.get("/v1/runs/{run_id:path}/statistics", responses=problem_responses(404))
 async def statistics(
     run_id: str, services: Wired, task_id: Annotated[str | None, Query(max_length=256)] = None
 ) -> StatisticsOut:

@@ -1,4 +1,4 @@
-"""Answers as they go out: the contract of the server, documented by these models."""
+"""Responses: the published contract of the server, documented by these models."""
 
 from __future__ import annotations
 
@@ -6,24 +6,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
-
 from reward_server.api.problems import is_retryable
-from reward_server.model import Blame, ErrorKind
+from reward_server.api.schemas.derived import Out, publishes
+from reward_server.model import Blame, ErrorKind, Execution, Instrumentation, Timings, Verdict
+from reward_server.store.values import KeptReward, Relative, StoredSummary
+from reward_server.tasks.leaderboards import LeaderboardStanding
 
 if TYPE_CHECKING:
     from reward_server.model import Failure
-    from reward_server.store.values import Page, Relative, SolutionDetail, StoredAnswer
-    from reward_server.store.values import StoredSummary as SummaryValue
+    from reward_server.store.values import Page, SolutionDetail, StoredAnswer
     from reward_server.tasks.base import Task
-    from reward_server.tasks.leaderboards import LeaderboardStanding
 
 
-class _Out(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
-
-
-class ErrorOut(_Out):
+class ErrorOut(Out):
     """How the program failed."""
 
     kind: ErrorKind
@@ -32,37 +27,27 @@ class ErrorOut(_Out):
 
     @classmethod
     def of(cls, failure: Failure | None) -> Self | None:
-        """Return the failure of an answer, if it has one."""
+        """Return the failure of a program, if there is one."""
         if failure is None:
             return None
         return cls(kind=failure.kind, blame=failure.kind.blame, message=failure.message)
 
 
-class TimingsOut(_Out):
+@publishes(Timings)
+class TimingsOut(Out):
     """Where the seconds went."""
 
-    queue: float
-    instrument: float
-    boot: float
-    execute: float
-    grade: float
-    total: float
 
-
-class InstrumentationOut(_Out):
+@publishes(Instrumentation)
+class InstrumentationOut(Out):
     """Who placed the milestone markers."""
 
-    kind: str
-    model: str | None
-    verified: bool
-    reason: str | None
 
-
-class SandboxOut(_Out):
+class SandboxOut(Out):
     """Where the program ran.
 
-    `contended`: others held it up, so its duration is not its own. `reused`: it ran before, in the
-    same run and on the same data, and was not run again.
+    `contended`: other processes slowed the program down, so its duration is not comparable.
+    `reused`: the result is from an earlier execution in the same run and on the same data.
     """
 
     kind: str
@@ -71,9 +56,16 @@ class SandboxOut(_Out):
     reused: bool
 
 
-class Answer(_Out):
-    """What `POST /score` answers: always these keys."""
+# What the server does not publish of an execution, or publishes in another form.
+_UNPUBLISHED = frozenset(
+    {"box", "failure", "artifact", "exit_code", "queue_seconds", "boot_seconds"}
+    | {"pressure", "contended", "files", "refused"}
+)
+_PARTS = frozenset({"submission", "program", "execution", "grade", "reward", "reused_from"})
 
+
+@publishes(Execution, without=_UNPUBLISHED)
+class _Outcome(Out):
     job_id: UUID
     solution_id: UUID
     task_id: str
@@ -85,62 +77,79 @@ class Answer(_Out):
     valid: bool
     error: ErrorOut | None
     milestones: list[str]
+    # Of the same type as in their dataclasses; declared here to keep their place in the answer.
     duration_seconds: float
     cpu_seconds: float
     timings: TimingsOut
-    peak_memory_bytes: int
-    stdout_tail: str
-    stderr_tail: str
+
+
+@publishes(Verdict, without=_PARTS)
+class ScoreAnswer(_Outcome):
+    """The answer of `POST /score`; it always has all of these keys."""
+
     instrumentation: InstrumentationOut
     sandbox: SandboxOut
     data_digest: str
     scheme: str
     attempt: int
-    medal: str | None
 
     @classmethod
-    def of(cls, stored: StoredAnswer) -> Answer:
+    def of(cls, stored: StoredAnswer) -> ScoreAnswer:
         """Return the answer for a stored solution."""
-        return Answer.model_validate(_answer_fields(stored))
+        return ScoreAnswer.model_validate(_fields_of(ScoreAnswer, stored))
 
 
-def _answer_fields(stored: StoredAnswer) -> dict[str, object]:
-    special: dict[str, object] = {
+def _fields_of(model: type[ScoreAnswer], stored: StoredAnswer) -> dict[str, object]:
+    """Return the fields of a model that are in a stored answer: renamed ones, then the others."""
+    renamed: dict[str, object] = {
         "status": stored.status.value,
+        "reward": stored.reward.value,
+        "scheme": stored.reward.scheme,
+        "scheme_version": stored.reward.version,
+        "score": stored.grade.score,
+        "valid": stored.failure is None,
         "error": ErrorOut.of(stored.failure),
-        "milestones": [milestone.label for milestone in stored.milestones],
+        "milestones": [milestone.label for milestone in stored.execution.milestones],
         "sandbox": SandboxOut(
-            kind=stored.sandbox.kind,
-            image=stored.sandbox.image,
-            contended=stored.contended,
+            kind=stored.execution.box.kind,
+            image=stored.execution.box.image,
+            contended=stored.execution.contended,
             reused=stored.reused_from is not None,
         ),
     }
-    plain = set(Answer.model_fields) - set(special)
-    return special | {name: getattr(stored, name) for name in plain}
+    found: dict[str, object] = {}
+    for name in model.model_fields:
+        if name in renamed:
+            found[name] = renamed[name]
+            continue
+        for part in (stored, stored.program, stored.execution, stored.submission):
+            if hasattr(part, name):
+                found[name] = getattr(part, name)
+                break
+    return found
 
 
-class JobOut(_Out):
+class JobOut(Out):
     """A job that has not ended."""
 
     job_id: UUID
     status: Literal["queued", "running"]
 
 
-class JobStateOut(_Out):
+class JobStateOut(Out):
     """A job and the state it is in."""
 
     job_id: UUID
     status: Literal["queued", "running", "scored", "failed", "errored", "cancelled"]
 
 
-class CancelledOut(_Out):
-    """How many jobs were ended."""
+class CancelledOut(Out):
+    """How many jobs were cancelled."""
 
     cancelled: int
 
 
-class NoRewardOut(_Out):
+class NoRewardOut(Out):
     """Why a job ended without a reward."""
 
     kind: ErrorKind
@@ -150,18 +159,18 @@ class NoRewardOut(_Out):
 
     @classmethod
     def of(cls, kind: ErrorKind, message: str) -> Self:
-        """Return an error as a client reads it."""
+        """Return the published form of an error."""
         return cls(kind=kind, blame=kind.blame, message=message, retryable=is_retryable(kind))
 
 
-class BatchOut(_Out):
+class BatchOut(Out):
     """A batch that was accepted."""
 
     batch_id: UUID
     job_ids: list[UUID]
 
 
-class ResultOut(Answer):
+class ResultOut(ScoreAnswer):
     """An answer, and which item of the batch it belongs to."""
 
     index: int
@@ -169,10 +178,10 @@ class ResultOut(Answer):
     @classmethod
     def at(cls, index: int, stored: StoredAnswer) -> Self:
         """Return the answer of one item."""
-        return cls.model_validate(_answer_fields(stored) | {"index": index})
+        return cls.model_validate(_fields_of(cls, stored) | {"index": index})
 
 
-class LostOut(_Out):
+class LostOut(Out):
     """An item of a batch that ended without a reward."""
 
     index: int
@@ -181,8 +190,8 @@ class LostOut(_Out):
     error: NoRewardOut
 
 
-class BatchProgressOut(_Out):
-    """How far a batch has come: answers in the order in which they came."""
+class BatchProgressOut(Out):
+    """The progress of a batch, with answers in the order in which they came."""
 
     batch_id: UUID
     complete: bool
@@ -190,63 +199,52 @@ class BatchProgressOut(_Out):
     errors: list[LostOut]
 
 
-class EndingOut(_Out):
-    """How a job ended: with an answer, or with the reason why there is none."""
+class EndingOut(Out):
+    """The result of a job: an answer, or an error."""
 
     job_id: UUID
-    answer: Answer | None
+    answer: ScoreAnswer | None
     error: NoRewardOut | None
 
 
-class EndingsOut(_Out):
-    """Those of the jobs asked about that have ended."""
+class EndingsOut(Out):
+    """Those of the requested jobs that have ended."""
 
     ended: list[EndingOut]
 
 
-class RelativeOut(_Out):
+@publishes(Relative)
+class RelativeOut(Out):
     """An ancestor or a child of a solution."""
 
-    solution_id: UUID
-    reward: float
 
-
-class LineageOut(_Out):
-    """Where a solution came from and what came of it."""
+class LineageOut(Out):
+    """The ancestors and children of a solution."""
 
     ancestors: list[RelativeOut]
     children: list[RelativeOut]
 
 
-class StandingOut(_Out):
-    """Where the score would have stood among the teams of the original competition.
+@publishes(LeaderboardStanding, medal=Literal["gold", "silver", "bronze"] | None)
+class StandingOut(Out):
+    """The standing of the score among the teams of the original competition.
 
-    `percentile` is the share of teams, 0 to 1, that are strictly worse. Without `exact` the whole
-    leaderboard is not known here, and place and share are interpolated between known ranks.
+    `percentile` is the share of teams, 0 to 1, that are strictly worse. Without `exact` the server
+    does not know the whole leaderboard and interpolates position and share between known ranks.
     """
 
-    medal: Literal["gold", "silver", "bronze"] | None
-    position: int
-    teams: int
-    percentile: float
-    above_median: bool
-    exact: bool
+
+@publishes(KeptReward, without=frozenset({"scheme"}))
+class RewardOut(Out):
+    """The reward of the solution under another scheme, computed by `reward-server rescore`."""
 
 
-class RewardOut(_Out):
-    """What the solution earns under another scheme, as `reward-server rescore` found."""
-
-    value: float
-    scheme_version: int
-    created_at: datetime
-
-
-class SolutionOut(Answer):
+class SolutionOut(ScoreAnswer):
     """A solution with its code, its plan and its lineage.
 
-    `standing` is null without a score, without a leaderboard, or when the task's data is no
-    longer the data it was scored on. `rewards` has the newest version of each scheme by name;
-    `reward` stays what was answered.
+    `standing` is null without a score, without a leaderboard, or if the task's data has changed
+    since. `rewards` has the newest version of each scheme by name; `reward` is the one in the
+    answer and never changes.
     """
 
     step: int | None
@@ -266,58 +264,33 @@ class SolutionOut(Answer):
     @classmethod
     def of_detail(cls, detail: SolutionDetail, standing: LeaderboardStanding | None) -> Self:
         """Return a stored solution as the API shows it."""
-        stored = detail.answer
-        special: dict[str, object] = {
+        others: dict[str, object] = {
             "lineage": LineageOut(
                 ancestors=_relatives(detail.ancestors), children=_relatives(detail.children)
             ),
             "standing": None if standing is None else StandingOut.model_validate(standing),
             "rewards": {kept.scheme: RewardOut.model_validate(kept) for kept in detail.rewards},
         }
-        plain = set(cls.model_fields) - set(Answer.model_fields) - set(special)
-        extra = special | {name: getattr(stored, name) for name in plain}
-        return cls.model_validate(_answer_fields(stored) | extra)
+        return cls.model_validate(_fields_of(cls, detail.answer) | others)
 
 
 def _relatives(values: tuple[Relative, ...]) -> list[RelativeOut]:
     return [RelativeOut.model_validate(value) for value in values]
 
 
-class SolutionSummary(_Out):
+@publishes(StoredSummary, prompt_kind=str, status=str, milestones=list[str])
+class SolutionSummary(Out):
     """A solution as a line of a list."""
 
-    solution_id: UUID
-    job_id: UUID
-    task_id: str
-    run_id: str
-    step: int | None
-    sample_id: str | None
-    parent_id: UUID | None
-    prompt_kind: str
-    status: str
-    reward: float
-    score: float | None
-    higher_is_better: bool
-    valid: bool
-    error_kind: str | None
-    milestones: list[str]
-    duration_seconds: float
-    cpu_seconds: float
-    data_digest: str
-    scheme: str
-    scheme_version: int
-    medal: str | None
-    created_at: datetime
-
     @classmethod
-    def of(cls, value: SummaryValue) -> Self:
+    def of(cls, value: StoredSummary) -> Self:
         """Return a stored line as the API shows it."""
         labels = [milestone.label for milestone in value.milestones]
-        plain = set(cls.model_fields) - {"milestones"}
-        return cls(milestones=labels, **{name: getattr(value, name) for name in plain})
+        plain = {name: getattr(value, name) for name in cls.model_fields}
+        return cls.model_validate(plain | {"milestones": labels})
 
 
-class SolutionsOut(_Out):
+class SolutionsOut(Out):
     """One page of solutions."""
 
     solutions: list[SolutionSummary]
@@ -330,7 +303,7 @@ class SolutionsOut(_Out):
         return cls(solutions=lines, next_cursor=page.next_cursor)
 
 
-class TaskSummary(_Out):
+class TaskSummary(Out):
     """A task that can be scored."""
 
     id: str
@@ -349,7 +322,7 @@ class TaskSummary(_Out):
 
 
 class TaskOut(TaskSummary):
-    """A task with all a prompt needs."""
+    """A task with everything that a prompt needs."""
 
     description: str
     columns: list[str]
@@ -361,7 +334,7 @@ class TaskOut(TaskSummary):
 
     @classmethod
     def of_briefed(cls, task: Task, briefing: str, budget: int) -> Self:
-        """Return a prepared task as the API shows it, with what a model is told about it."""
+        """Return a prepared task as the API shows it, with its briefing."""
         card = task.card
         extra = {
             "description": task.description,
@@ -381,21 +354,21 @@ def _task_fields(task: Task) -> dict[str, object]:
     return fields | {"data_digest": task.data_digest, "source": task.source.value}
 
 
-class TasksOut(_Out):
+class TasksOut(Out):
     """The tasks that can be scored."""
 
     tasks: list[TaskSummary]
 
 
-class PartOut(_Out):
-    """One part the server needs."""
+class PartOut(Out):
+    """A component of the server."""
 
     ready: bool
     detail: str
 
 
-class ReadyOut(_Out):
-    """Whether the server can score, part by part."""
+class ReadyOut(Out):
+    """Whether the server can score, component by component."""
 
     ready: bool
     database: PartOut
@@ -403,14 +376,14 @@ class ReadyOut(_Out):
     lm: PartOut
 
 
-class AliveOut(_Out):
+class AliveOut(Out):
     """The process runs."""
 
     alive: Literal[True] = True
 
 
-class VersionOut(_Out):
-    """What is running."""
+class VersionOut(Out):
+    """The version of the server."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""Requests as they come in: bounded before they are read, checked before they are used."""
+"""Requests: their size is limited before they are read, their content is validated strictly."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import json
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, Self, TypeVar
 
 from pydantic import (
@@ -51,14 +52,14 @@ def _whole(value: object) -> object:
 
 
 AnyText = Annotated[str, PlainValidator(_any_text), WithJsonSchema({"type": "string"})]
-"""Whatever a model wrote, also what is no valid Unicode: that is for the walk to judge."""
+"""Any text of a model, also invalid Unicode: the pipeline decides what to do with it."""
 
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 SolutionId = Annotated[
     str, Field(min_length=36, max_length=36, json_schema_extra={"format": "uuid"})
 ]
 WHOLE = BeforeValidator(_whole)
-"""Lets an integer be written as 3.0, which is one in JSON Schema; after its bounds."""
+"""Accepts 3.0 as an integer, as JSON Schema does; place it after the bounds."""
 
 Step = Annotated[int, Field(ge=0, le=(1 << 63) - 1), WHOLE]
 WallSeconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
@@ -73,7 +74,7 @@ _ONE_SOURCE: dict[str, Any] = {
 
 
 class JobRequest(BaseModel):
-    """One submission to be scored; exactly one of `completion` and `code`."""
+    """One submission to score; exactly one of `completion` and `code`."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, json_schema_extra=_ONE_SOURCE
@@ -99,26 +100,17 @@ class JobRequest(BaseModel):
         return self
 
     def submission(self) -> Submission:
-        """Return what the walk needs to know."""
-        return Submission(
-            task_id=self.task_id,
-            completion=self.completion,
-            code=self.code,
-            run_id=self.run_id,
-            step=self.step,
-            sample_id=self.sample_id,
-            parent_id=self.parent_id,
-            prompt_kind=PromptKind(self.prompt_kind),
-            wall_seconds=self.wall_seconds,
-        )
+        """Return the submission for the pipeline."""
+        same: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(Submission)}
+        return Submission(**same | {"prompt_kind": PromptKind(self.prompt_kind)})
 
     def digest(self) -> str:
-        """Return what tells two requests with one key apart: not how soon or how long to wait."""
+        """Return a digest of the content; priority and waiting time are not part of it."""
         content = self.model_dump(exclude={"idempotency_key", "wait_seconds", "priority"})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def to_job(self, client: str) -> NewJob:
-        """Return the job to accept."""
+        """Return the job for the job service."""
         return NewJob(
             submission=self.submission(),
             body_digest=self.digest(),
@@ -129,7 +121,7 @@ class JobRequest(BaseModel):
 
 
 class ScoreRequest(JobRequest):
-    """One submission to be scored, and how long to hold the connection for it."""
+    """One submission to score, and how long to wait for the answer."""
 
     wait_seconds: (
         Annotated[float, Field(ge=0, le=_LONGEST_WAIT_SECONDS, allow_inf_nan=False)] | None
@@ -137,7 +129,7 @@ class ScoreRequest(JobRequest):
 
 
 class BatchRequest(BaseModel):
-    """Submissions that are waited for together, and how many of them are enough."""
+    """Submissions to wait for together, and how many results complete the batch."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -153,7 +145,7 @@ class BatchRequest(BaseModel):
         return self
 
     async def to_jobs(self, client: str) -> list[NewJob]:
-        """Return the jobs to accept; a thread reads a large batch."""
+        """Return the job of every item; many are converted in a thread."""
 
         def read() -> list[NewJob]:
             return [item.to_job(client) for item in self.items]
@@ -162,7 +154,7 @@ class BatchRequest(BaseModel):
 
 
 class WaitRequest(BaseModel):
-    """Jobs of which the first to end is waited for."""
+    """Jobs to wait for until the first one ends."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -171,7 +163,7 @@ class WaitRequest(BaseModel):
 
 
 class CancelRequest(BaseModel):
-    """The steps of a run that nobody wants any more."""
+    """The steps of a run to cancel."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -189,9 +181,9 @@ _IDEMPOTENCY_KEY = {
 
 
 def describe_body(model: type[BaseModel]) -> dict[str, Any]:
-    """Return what OpenAPI says of a route whose body we read ourselves.
+    """Return the OpenAPI part of a route that reads its body itself.
 
-    `document.py` moves the models from `x-models` to where all operations share them.
+    `openapi.py` moves the models from `x-models` to the shared components.
     """
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     name, parts = model.__name__, schema.pop("$defs", {})
@@ -201,12 +193,12 @@ def describe_body(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def describe_submission(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the same for a body whose key may stand in a header as well."""
+    """Return the same for a body whose idempotency key may be in a header."""
     return {**describe_body(model), "parameters": [_IDEMPOTENCY_KEY]}
 
 
 def check_key(request: Request, keys: Mapping[str, SecretStr]) -> str:
-    """Return who sent a request, by the key it carries; nobody in particular without keys.
+    """Return the client whose API key a request carries; empty if the server has no keys.
 
     Raises:
         RequestError: `unauthorized`, without detail.
@@ -223,10 +215,10 @@ def check_key(request: Request, keys: Mapping[str, SecretStr]) -> str:
 
 
 def _given_key(request: Request) -> bytes:
-    """Return the key a request carries.
+    """Return the API key of a request.
 
-    Trainers with a client of their own send what stands in the address they are given, so
-    `http://:KEY@host` is a way to carry a key; ROLL has a header of its own.
+    Some trainers can only be given a URL: their HTTP client turns `http://:KEY@host` into Basic
+    authentication. ROLL has a header of its own.
     """
     headers = request.headers
     given = headers.get("authorization") or headers.get("xrl-authorization") or ""
@@ -242,7 +234,7 @@ def _given_key(request: Request) -> bytes:
 async def read_submission(
     request: Request, most_bytes: int, model: type[_Submission]
 ) -> _Submission:
-    """Read and check a submission, whose key may stand in a header.
+    """Read and validate a submission, whose idempotency key may be in a header.
 
     Raises:
         RequestError: `invalid_request`.
@@ -253,7 +245,7 @@ async def read_submission(
 
 
 async def read_request(request: Request, most_bytes: int, model: type[_Model]) -> _Model:
-    """Read and check a JSON body of any kind, a long one beside all other requests.
+    """Read and validate a JSON body, a long one in a thread.
 
     Raises:
         RequestError: `invalid_request`.
@@ -320,7 +312,7 @@ def _with_header_key(parsed: _Submission, key: str | None) -> _Submission:
 
 def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's own shape
     where = ".".join(str(part) for part in problem["loc"]) or "body"
-    where = where[:80].encode("utf-8", "backslashreplace").decode()  # a key may be no Unicode
+    where = where[:80].encode("utf-8", "backslashreplace").decode()  # a key may be invalid Unicode
     return f"{where}: {problem['msg']}"
 
 
@@ -329,6 +321,6 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _too_large(most_bytes: int, *, closes: bool) -> NoReturn:
-    """Refuse a body; one without an end in sight is cut off rather than discarded."""
+    """Refuse a body; close the connection instead of reading a very long or endless one."""
     message = f"the body is larger than {most_bytes} bytes"
     raise HttpError(413, message, ErrorKind.TOO_LARGE, closes=closes)

@@ -78,7 +78,7 @@ class AttemptRunner:
         except InfrastructureError as error:
             await self._after_fault(job, error)
         else:
-            if answer.duration_seconds > 0 and answer.reused_from is None:
+            if answer.execution.duration_seconds > 0 and answer.reused_from is None:
                 self.breaker.record_success()
             self._metrics.record_answer(answer)
         self._notifier.notify(job.job_id, answer)

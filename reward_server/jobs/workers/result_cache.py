@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reward_server.extract.completion import extract
-from reward_server.model import Execution, Grade, Timings, Verdict
+from reward_server.model import Timings, Verdict
 from reward_server.pipeline import limits_for
 
 if TYPE_CHECKING:
     from reward_server.pipeline import Stages
     from reward_server.store.queries import Store
-    from reward_server.store.values import LeasedJob, StoredAnswer
+    from reward_server.store.values import LeasedJob
     from reward_server.tasks.base import Task
 
 
@@ -40,9 +40,9 @@ class ResultCache:
             program.digest, job.submission, task.data_digest, stages.sandbox.box
         )
         limits = limits_for(task, job.submission, stages.ceiling)
-        if known is None or known.duration_seconds >= limits.wall_seconds:
+        if known is None or known.execution.duration_seconds >= limits.wall_seconds:
             return None
-        execution, grade = _execution(known), Grade(known.score, known.failure)
+        execution, grade = known.execution, known.grade
         return Verdict(
             submission=job.submission,
             program=program,
@@ -50,28 +50,12 @@ class ResultCache:
             execution=execution,
             grade=grade,
             reward=stages.scheme.reward(execution, grade, task.scale),
-            timings=replace(_NO_TIME, queue=job.waited_seconds, execute=known.duration_seconds),
+            timings=replace(_NO_TIME, queue=job.waited_seconds, execute=execution.duration_seconds),
             higher_is_better=known.higher_is_better,
             data_digest=known.data_digest,
-            medal=task.medal(known.score),
+            medal=task.medal(grade.score),
             reused_from=known.solution_id,
         )
 
 
 _NO_TIME = Timings(queue=0, instrument=0, boot=0, execute=0, grade=0, total=0)
-
-
-def _execution(known: StoredAnswer) -> Execution:
-    return Execution(
-        box=known.sandbox,
-        failure=known.failure,
-        milestones=known.milestones,
-        exit_code=known.exit_code,
-        duration_seconds=known.duration_seconds,
-        cpu_seconds=known.cpu_seconds,
-        peak_memory_bytes=known.peak_memory_bytes,
-        stdout_tail=known.stdout_tail,
-        stderr_tail=known.stderr_tail,
-        pressure=known.pressure,
-        contended=known.contended,
-    )

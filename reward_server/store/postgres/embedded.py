@@ -1,9 +1,9 @@
 """The embedded Postgres: the real server, from a wheel, in the data directory.
 
-Several processes may use one data directory: the first starts Postgres, the others join it, and
-the last to leave stops it. Who is present is known by shared file locks, which the kernel drops
-when a process dies. A Postgres that outlived a killed server is joined; one that dies while it is
-in use is started again by whoever notices first.
+Several processes may use one data directory: the first one starts Postgres, the others join it, and
+the last one to leave stops it. Each user holds a shared file lock, which the kernel releases when
+the process dies. A process joins a Postgres that survived a killed server. If Postgres dies in use,
+the first process that notices starts it again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlalchemy import URL
 
 from reward_server.errors import SetupError
 from reward_server.store.postgres import process
-from reward_server.store.postgres.location import find_place
+from reward_server.store.postgres.location import find_location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 1.0
+_CHECK_SECONDS = 1.0
 
 
 @contextmanager
@@ -39,14 +39,14 @@ def embedded_postgres(data_dir: Path) -> Iterator[str]:
     Raises:
         SetupError: when it cannot be started; the text names the remedy.
     """
-    place = find_place(data_dir)
+    location = find_location(data_dir)
     with ExitStack() as stack:
-        users = stack.enter_context(_open_lock(place, "users.lock"))
-        with _starting(place):
+        users = stack.enter_context(_open_lock(location, "users.lock"))
+        with _starting(location):
             fcntl.flock(users, fcntl.LOCK_SH)
-            socket_dir = _join_or_start(place, users)
-        stack.callback(_leave, place, users)
-        stack.enter_context(_kept_running(place, socket_dir))
+            socket_dir = _join_or_start(location, users)
+        stack.callback(_leave, location, users)
+        stack.enter_context(_kept_running(location, socket_dir))
         yield _url(socket_dir)
 
 
@@ -60,8 +60,8 @@ def _url(socket_dir: Path) -> str:
     return url.render_as_string(hide_password=False)
 
 
-def _open_lock(place: PostgresLocation, name: str) -> IO[bytes]:
-    path = place.home / name
+def _open_lock(location: PostgresLocation, name: str) -> IO[bytes]:
+    path = location.home / name
     try:
         return path.open("ab")
     except OSError as error:
@@ -70,12 +70,12 @@ def _open_lock(place: PostgresLocation, name: str) -> IO[bytes]:
 
 
 @contextmanager
-def _starting(place: PostgresLocation) -> Iterator[None]:
+def _starting(location: PostgresLocation) -> Iterator[None]:
     deadline = time.monotonic() + process.START_SECONDS
-    with _open_lock(place, "start.lock") as lock:
+    with _open_lock(location, "start.lock") as lock:
         while not _locked(lock):
             if time.monotonic() > deadline:
-                text = f"another process has been starting Postgres in {place.home} for too long"
+                text = f"another process has been starting Postgres in {location.home} for too long"
                 raise SetupError(text + "; stop it and try again")
             time.sleep(process.POLL_SECONDS)
         yield
@@ -89,33 +89,33 @@ def _locked(lock: IO[bytes]) -> bool:
     return True
 
 
-def _join_or_start(place: PostgresLocation, users: IO[bytes]) -> Path:
-    if process.find_postgres(place) is None:
+def _join_or_start(location: PostgresLocation, users: IO[bytes]) -> Path:
+    if process.find_postgres(location) is None:
         is_alone = _locked(users)
         fcntl.flock(users, fcntl.LOCK_SH)
-        if not is_alone and not process.was_started_here(place):
-            text = f"a process that this one cannot see uses the database in {place.home}"
+        if not is_alone and not process.was_started_here(location):
+            text = f"a process that this one cannot see uses the database in {location.home}"
             raise SetupError(text + "; stop it, or give this server another data directory")
-        process.start(place)
-    return process.wait_until_ready(place)
+        process.start(location)
+    return process.wait_until_ready(location)
 
 
-def _leave(place: PostgresLocation, users: IO[bytes]) -> None:
-    with _starting(place):
+def _leave(location: PostgresLocation, users: IO[bytes]) -> None:
+    with _starting(location):
         is_last = _locked(users)
-        running = process.find_postgres(place)
+        running = process.find_postgres(location)
         if is_last and running is not None:
-            process.stop(place)
-            process.drop_socket_dir(place, running.socket_dir)
+            process.stop(location)
+            process.drop_socket_dir(location, running.socket_dir)
         fcntl.flock(users, fcntl.LOCK_UN)
 
 
 @contextmanager
-def _kept_running(place: PostgresLocation, socket_dir: Path) -> Iterator[None]:
+def _kept_running(location: PostgresLocation, socket_dir: Path) -> Iterator[None]:
     """Start Postgres again whenever it dies, for as long as the block lasts."""
     leaving = threading.Event()
     watch = threading.Thread(
-        target=_watch, args=(place, socket_dir, leaving), name="postgres-watch", daemon=True
+        target=_watch, args=(location, socket_dir, leaving), name="postgres-watch", daemon=True
     )
     watch.start()
     try:
@@ -125,22 +125,22 @@ def _kept_running(place: PostgresLocation, socket_dir: Path) -> Iterator[None]:
         watch.join()
 
 
-def _watch(place: PostgresLocation, socket_dir: Path, leaving: threading.Event) -> None:
-    while not leaving.wait(_LOOK_SECONDS):
+def _watch(location: PostgresLocation, socket_dir: Path, leaving: threading.Event) -> None:
+    while not leaving.wait(_CHECK_SECONDS):
         try:
-            if process.find_postgres(place) is None:
-                _revive(place, socket_dir)
+            if process.find_postgres(location) is None:
+                _restart(location, socket_dir)
         except (SetupError, OSError) as error:
-            log.error("%s; it is tried again", error)  # noqa: TRY400 - told, not traced
+            log.error("%s; trying again", error)  # noqa: TRY400 - no traceback
 
 
-def _revive(place: PostgresLocation, socket_dir: Path) -> None:
-    with _starting(place):
-        if process.find_postgres(place) is not None:
+def _restart(location: PostgresLocation, socket_dir: Path) -> None:
+    with _starting(location):
+        if process.find_postgres(location) is not None:
             return
-        if not process.was_started_here(place):
-            text = f"a process that this one cannot see has started Postgres in {place.home}"
+        if not process.was_started_here(location):
+            text = f"a process that this one cannot see has started Postgres in {location.home}"
             raise SetupError(text)
-        log.error("the embedded Postgres in %s has died; it is started again", place.home)
-        process.start(place, socket_dir)
-        process.wait_until_ready(place)
+        log.error("the embedded Postgres in %s has died; restarting it", location.home)
+        process.start(location, socket_dir)
+        process.wait_until_ready(location)

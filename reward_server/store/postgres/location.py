@@ -1,9 +1,9 @@
-"""Where the embedded Postgres lives and which account runs it.
+"""The location of the embedded Postgres and the account that runs it.
 
-Postgres refuses to run as root, so root hands it to a system account, and that account must
-be able to reach both the data and the binaries. The wheel's own launcher solves this by
-opening every parent directory to the world; here nothing is opened. What cannot be reached
-is placed below the system's state directory, and a link in the data directory says where.
+Postgres refuses to run as root, so root runs it as a system account, which must be able to reach
+the data and the binaries. The wheel's own launcher makes every parent directory accessible to all
+users; this module changes no permissions. Instead it moves what the account cannot reach below the
+system's state directory, and leaves a link to it in the data directory.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class PostgresLocation:
             os.chown(path, self.account.uid, self.account.gid)
 
 
-def find_place(data_dir: Path) -> PostgresLocation:
-    """Return where the cluster of a data directory lives, making the directory if needed.
+def find_location(data_dir: Path) -> PostgresLocation:
+    """Return the location of the cluster of a data directory; create the directory if needed.
 
     Raises:
-        SetupError: when there is no place that Postgres could use.
+        SetupError: when Postgres can use no location.
     """
     data_dir = data_dir.absolute()
     try:
@@ -135,7 +135,7 @@ def _reachable_home(data_dir: Path, account: SystemAccount) -> Path:
     if any(home.iterdir()):
         text = f"the account that owns the database in {home} cannot reach it; "
         raise SetupError(text + f"make its parent directories traversable, {_OTHERWISE}")
-    return _place_elsewhere(home, account)
+    return _move_elsewhere(home, account)
 
 
 def _linked_home(link: Path) -> Path:
@@ -146,7 +146,7 @@ def _linked_home(link: Path) -> Path:
     return target
 
 
-def _place_elsewhere(home: Path, account: SystemAccount) -> Path:
+def _move_elsewhere(home: Path, account: SystemAccount) -> Path:
     STATE_DIR.mkdir(mode=0o755, parents=True, exist_ok=True)
     target = Path(tempfile.mkdtemp(prefix="postgres-", dir=STATE_DIR))
     os.chown(target, account.uid, account.gid)
@@ -156,7 +156,7 @@ def _place_elsewhere(home: Path, account: SystemAccount) -> Path:
         raise SetupError(text + f"make one of them traversable, {_OTHERWISE}")
     home.rmdir()
     home.symlink_to(target)
-    log.warning("%s is closed to the account that runs Postgres; it lives in %s", home, target)
+    log.warning("%s is closed to the account that runs Postgres; its data is in %s", home, target)
     return target
 
 

@@ -1,6 +1,6 @@
-"""Postgres itself, from a wheel: found, started and stopped in its place.
+"""The Postgres server process: finds, starts and stops it.
 
-Only the wheel's binaries are used. It listens on a Unix socket that only its own account and
+The binaries come from a wheel. The server listens on a Unix socket that only its own account and
 root can open, never on TCP.
 """
 
@@ -53,25 +53,25 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class PostgresProcess:
-    """The first process of a Postgres that runs."""
+    """The postmaster of a running Postgres."""
 
     socket_dir: Path | None
     is_ready: bool
 
 
-def find_postgres(place: PostgresLocation) -> PostgresProcess | None:
-    """Return the postmaster that runs in a place, if this process can see one.
+def find_postgres(location: PostgresLocation) -> PostgresProcess | None:
+    """Return the postmaster of a location, if this process can see one.
 
     Raises:
-        SetupError: when the files that tell cannot be read.
+        SetupError: when its files cannot be read.
     """
     try:
-        lines = (place.pgdata / "postmaster.pid").read_text().splitlines()
-        is_alive = _is_postmaster(int(lines[0]), place)
+        lines = (location.pgdata / "postmaster.pid").read_text().splitlines()
+        is_alive = _is_postmaster(int(lines[0]), location)
     except (FileNotFoundError, ProcessLookupError, ValueError, IndexError):
         return None
     except OSError as error:
-        text = f"it cannot be seen whether Postgres runs in {place.home}: {error}"
+        text = f"cannot determine whether Postgres runs in {location.home}: {error}"
         raise SetupError(text) from error
     if not is_alive:
         return None
@@ -80,15 +80,15 @@ def find_postgres(place: PostgresLocation) -> PostgresProcess | None:
     return PostgresProcess(socket_dir, is_ready=lines[7].strip() == "ready")
 
 
-def _is_postmaster(pid: int, place: PostgresLocation) -> bool:
-    # The number may meanwhile belong to another process. A command line can be read by all;
-    # the working directory of another account's process takes a capability that root in a
-    # container lacks.
+def _is_postmaster(pid: int, location: PostgresLocation) -> bool:
+    # The kernel may have given the PID to another process. The check reads the command line, which
+    # everyone may read; the working directory of another account's process takes a capability that
+    # root in a container lacks.
     words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    return words[1:3] == [b"-D", os.fsencode(place.pgdata)]
+    return words[1:3] == [b"-D", os.fsencode(location.pgdata)]
 
 
-def wait_until_ready(place: PostgresLocation) -> Path:
+def wait_until_ready(location: PostgresLocation) -> Path:
     """Return the folder of the socket once Postgres takes connections.
 
     Raises:
@@ -96,56 +96,56 @@ def wait_until_ready(place: PostgresLocation) -> Path:
     """
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        postmaster = find_postgres(place)
+        postmaster = find_postgres(location)
         if postmaster is None:
             break
         if postmaster.is_ready and postmaster.socket_dir is not None:
             return postmaster.socket_dir
         time.sleep(POLL_SECONDS)
-    stop(place)
-    raise _unable(place, "Postgres does not become ready")
+    stop(location)
+    raise _unable(location, "Postgres does not become ready")
 
 
-def start(place: PostgresLocation, socket_dir: Path | None = None) -> None:
+def start(location: PostgresLocation, socket_dir: Path | None = None) -> None:
     """Start Postgres, in a new database if there is none; a given folder has the socket again.
 
     Raises:
         SetupError: when it does not start; the text names the remedy.
     """
-    if not (place.pgdata / "PG_VERSION").exists():
-        _initialise(place)
-    for stale in (place.pgdata / "postmaster.pid", *place.home.glob(".s.PGSQL.*")):
+    if not (location.pgdata / "PG_VERSION").exists():
+        _initialise(location)
+    for stale in (location.pgdata / "postmaster.pid", *location.home.glob(".s.PGSQL.*")):
         stale.unlink(missing_ok=True)
-    (place.home / _ORIGIN).write_text(_origin())
-    directory = _socket_dir(place) if socket_dir is None else socket_dir
+    (location.home / _ORIGIN).write_text(_origin())
+    directory = _socket_dir(location) if socket_dir is None else socket_dir
     settings = _SETTINGS | {"unix_socket_directories": str(directory)}
-    options = ["-D", str(place.pgdata)]
+    options = ["-D", str(location.pgdata)]
     options += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     command = ["pg_ctl", "start", "-w", "-t", str(_STOP_SECONDS), "-l", "log", "-o"]
     deadline = time.monotonic() + START_SECONDS
-    _put_logs_aside(place)
-    while not _succeeds(place, *command, shlex.join(options)):
-        # The children of a killed postmaster need a moment to notice that it is gone.
-        has_heirs = "pre-existing shared memory block" in _log_tail(place)
-        if not has_heirs or time.monotonic() > deadline:
-            raise _unable(place, "Postgres does not start")
+    _rotate_logs(location)
+    while not _succeeds(location, *command, shlex.join(options)):
+        # The children of a killed postmaster need a moment to notice its death and exit.
+        has_orphans = "pre-existing shared memory block" in _log_tail(location)
+        if not has_orphans or time.monotonic() > deadline:
+            raise _unable(location, "Postgres does not start")
         time.sleep(0.5)
-        _put_logs_aside(place)
+        _rotate_logs(location)
 
 
-def _initialise(place: PostgresLocation) -> None:
-    _require_named_account(place)
-    fresh = Path(tempfile.mkdtemp(prefix="new-", dir=place.home))
-    place.own(fresh)
+def _initialise(location: PostgresLocation) -> None:
+    _require_named_account(location)
+    fresh = Path(tempfile.mkdtemp(prefix="new-", dir=location.home))
+    location.own(fresh)
     options = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--username=postgres"]
-    if not _succeeds(place, "initdb", *options, pgdata=fresh):
+    if not _succeeds(location, "initdb", *options, pgdata=fresh):
         shutil.rmtree(fresh, ignore_errors=True)
-        raise _unable(place, "the database cannot be initialised")
-    fresh.rename(place.pgdata)
+        raise _unable(location, "the database cannot be initialised")
+    fresh.rename(location.pgdata)
 
 
-def _require_named_account(place: PostgresLocation) -> None:
-    uid = os.geteuid() if place.account is None else place.account.uid
+def _require_named_account(location: PostgresLocation) -> None:
+    uid = os.geteuid() if location.account is None else location.account.uid
     try:
         pwd.getpwuid(uid)
     except KeyError:
@@ -153,10 +153,10 @@ def _require_named_account(place: PostgresLocation) -> None:
         raise SetupError(text + "; add one, run as another user, or set DATABASE_URL") from None
 
 
-def was_started_here(place: PostgresLocation) -> bool:
-    """Return whether processes of that Postgres would be seen from here, if they lived."""
+def was_started_here(location: PostgresLocation) -> bool:
+    """Return whether this boot and PID namespace started Postgres, so its processes are visible."""
     try:
-        return (place.home / _ORIGIN).read_text() == _origin()
+        return (location.home / _ORIGIN).read_text() == _origin()
     except OSError:
         return False
 
@@ -166,23 +166,23 @@ def _origin() -> str:
     return f"{boot} {Path('/proc/self/ns/pid').readlink()}\n"
 
 
-def stop(place: PostgresLocation) -> None:
-    """Stop Postgres, in order if that is possible."""
+def stop(location: PostgresLocation) -> None:
+    """Stop Postgres, orderly if possible."""
     for mode in ("fast", "immediate"):
-        if _succeeds(place, "pg_ctl", "stop", "-w", "-t", str(_STOP_SECONDS), "-m", mode):
+        if _succeeds(location, "pg_ctl", "stop", "-w", "-t", str(_STOP_SECONDS), "-m", mode):
             return
-    log.error("the embedded Postgres in %s does not stop", place.home)
+    log.error("the embedded Postgres in %s does not stop", location.home)
 
 
-def _socket_dir(place: PostgresLocation) -> Path:
-    if _fits(place.home):
-        return place.home
+def _socket_dir(location: PostgresLocation) -> Path:
+    if _fits(location.home):
+        return location.home
     directory = Path(tempfile.mkdtemp(prefix="reward-postgres-"))
-    place.own(directory)
+    location.own(directory)
     if _fits(directory):
         return directory
     directory.rmdir()
-    text = f"the paths {place.home} and {directory.parent} are too long for a Unix socket"
+    text = f"the paths {location.home} and {directory.parent} are too long for a Unix socket"
     raise SetupError(text + "; choose a shorter data directory or set TMPDIR=/tmp")
 
 
@@ -192,28 +192,28 @@ def _fits(directory: Path) -> bool:
     return is_short and _PLAIN_PATH.fullmatch(path) is not None
 
 
-def drop_socket_dir(place: PostgresLocation, socket_dir: Path | None) -> None:
-    """Remove the folder of a socket that is not in the place itself."""
-    if socket_dir is not None and socket_dir != place.home:
+def drop_socket_dir(location: PostgresLocation, socket_dir: Path | None) -> None:
+    """Remove the folder of a socket that is outside of the location."""
+    if socket_dir is not None and socket_dir != location.home:
         with suppress(OSError):
             socket_dir.rmdir()
 
 
 def _succeeds(
-    place: PostgresLocation, program: str, *arguments: str, pgdata: Path | None = None
+    location: PostgresLocation, program: str, *arguments: str, pgdata: Path | None = None
 ) -> bool:
-    environment = {"PGDATA": str(pgdata or place.pgdata), "LC_ALL": "C", "PATH": "/usr/bin:/bin"}
-    account = {} if place.account is None else place.account.as_popen()
+    environment = {"PGDATA": str(pgdata or location.pgdata), "LC_ALL": "C", "PATH": "/usr/bin:/bin"}
+    account = {} if location.account is None else location.account.as_popen()
     # A pipe would stay open in the daemon that pg_ctl leaves behind.
-    with (place.home / "setup.log").open("ab") as output:
+    with (location.home / "setup.log").open("ab") as output:
         try:
             done = subprocess.run(
-                [place.programs / program, *arguments],
+                [location.programs / program, *arguments],
                 check=False,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                cwd=place.home,
+                cwd=location.home,
                 env=environment,
                 timeout=2 * _STOP_SECONDS,
                 **account,
@@ -224,21 +224,22 @@ def _succeeds(
     return done.returncode == 0
 
 
-def _put_logs_aside(place: PostgresLocation) -> None:
+def _rotate_logs(location: PostgresLocation) -> None:
     for name in _LOGS:
         with suppress(FileNotFoundError):
-            (place.home / name).replace(place.home / f"{name}.old")
+            (location.home / name).replace(location.home / f"{name}.old")
 
 
-def _log_tail(place: PostgresLocation) -> str:
+def _log_tail(location: PostgresLocation) -> str:
     tails = []
     for name in _LOGS:
         with suppress(OSError):
-            tails.append((place.home / name).read_text(errors="replace")[-1000:])
+            tails.append((location.home / name).read_text(errors="replace")[-1000:])
     return "\n".join(tails)
 
 
-def _unable(place: PostgresLocation, what: str) -> SetupError:
-    log.error("%s; its log ends with:\n%s", what, _log_tail(place))
-    text = f"{what} in {place.home}; read {place.home / 'log'} and {place.home / 'setup.log'},"
-    return SetupError(text + " free disk space and memory, or set DATABASE_URL")
+def _unable(location: PostgresLocation, what: str) -> SetupError:
+    log.error("%s; its log ends with:\n%s", what, _log_tail(location))
+    home = location.home
+    text = f"{what} in {home}; read {home / 'log'} and {home / 'setup.log'}, free disk space and"
+    return SetupError(text + " memory, or set DATABASE_URL")

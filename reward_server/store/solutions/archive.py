@@ -1,4 +1,4 @@
-"""What looks at the store as a whole: statistics, lineages, exports, pruning."""
+"""The services that work on the whole store: statistics, lineages, exports, pruning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The rooms of the archive, over one pool of connections."""
+    """Statistics, lineages, exports and pruning over one pool of connections."""
 
     statistics: Statistics
     lineage: Lineage

@@ -31,10 +31,10 @@ _SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
 
 
 def check_name(path: Path) -> None:
-    """Refuse a file whose name does not tell its format.
+    """Refuse a file name without a known suffix.
 
     Raises:
-        SetupError: naming those that do.
+        SetupError: the text names the known suffixes.
     """
     if not path.name.endswith(_SUFFIXES):
         message = f"the name of {path} must end with one of: {', '.join(_SUFFIXES)}"
@@ -45,7 +45,7 @@ def check_name(path: Path) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[Write]:
-    """Write records to a file that is there as a whole or not at all."""
+    """Write records to a file that appears only when it is complete."""
     part = path.with_name(f".{path.name}.part")
     opened = _parquet_writer if path.name.endswith(".parquet") else _line_writer
     try:
@@ -67,10 +67,10 @@ def _line_writer(part: Path, name: str) -> Iterator[Write]:
         yield write
         if file is not raw:
             file.close()
-        _settle(raw)
+        _flush_to_disk(raw)
 
 
-def _settle(file: IO[bytes]) -> None:
+def _flush_to_disk(file: IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())
 
@@ -79,20 +79,20 @@ def _settle(file: IO[bytes]) -> None:
 def _parquet_writer(part: Path, _: str) -> Iterator[Write]:
     arrow = _pyarrow()
     schema = _schema(arrow)
-    moments = [column.name for column in solutions.c if isinstance(column.type, DateTime)]
+    time_columns = [column.name for column in solutions.c if isinstance(column.type, DateTime)]
 
-    def read_moments(record: Record) -> Record:
-        return record | {name: datetime.fromisoformat(record[name]) for name in moments}
+    def parse_times(record: Record) -> Record:
+        return record | {name: datetime.fromisoformat(record[name]) for name in time_columns}
 
     with part.open("wb") as raw, arrow.parquet.ParquetWriter(raw, schema) as writer:
 
         def write(records: Sequence[Record]) -> None:
-            rows = [read_moments(record) for record in records]
+            rows = [parse_times(record) for record in records]
             writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
 
         yield write
         writer.close()
-        _settle(raw)
+        _flush_to_disk(raw)
 
 
 def _schema(arrow: Any) -> Any:  # noqa: ANN401 - an optional package
@@ -121,8 +121,8 @@ def reading(path: Path) -> Iterator[list[Record]]:
     """Return the records of a file, a page at a time.
 
     Raises:
-        MalformedRecordError: for a file that is not of its format.
-        OSError: when it cannot be read.
+        MalformedRecordError: when the content does not have the format of the suffix.
+        OSError: when the file cannot be read.
     """
     return _read_parquet(path) if path.name.endswith(".parquet") else _read_lines(path)
 

@@ -1,25 +1,25 @@
-"""Where a solution comes from and what became of it, with the change at every step."""
+"""The lineage of a solution: its ancestors and descendants, with the change at every step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
 from reward_server.store.database import Database
+from reward_server.store.rows import read
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from sqlalchemy import Row
-
 MOST_GENERATIONS = 100
 _MOST_RELATIVES = 2_000
 
-# Generations are counted from the solution itself: ancestors below zero, descendants above. They
-# come one after the other, so that a limit ends the search.
+# Generations are counted from the solution itself: ancestors are negative, descendants positive.
+# Postgres evaluates the recursion only as far as LIMIT reads it, so the limit bounds the search.
+# `seen` ends the recursion where a lineage contains a cycle.
 _LINE = text("""
     WITH RECURSIVE up (id, parent_id, generation, seen) AS (
         SELECT id, parent_id, 0, ARRAY[id] FROM solutions WHERE id = :id
@@ -49,9 +49,9 @@ _LINE = text("""
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A solution in a lineage, and what it changed about its parent.
+    """A solution in a lineage, and the change from its parent.
 
-    Changes are None where there is no parent, or no score to compare.
+    Changes are None without a parent or without both scores.
     """
 
     solution_id: UUID
@@ -70,27 +70,10 @@ class Generation:
 
 
 class Lineage(Database):
-    """Family trees."""
+    """Finds ancestors and descendants of solutions."""
 
     async def of(self, solution_id: UUID, up: int, down: int) -> tuple[Generation, ...]:
-        """Return ancestors, the solution and descendants, the eldest first; empty if unknown."""
+        """Return ancestors, the solution and descendants, the oldest first; empty if unknown."""
         parameters = {"id": solution_id, "up": up, "down": down, "most": _MOST_RELATIVES}
-        return tuple(map(_read, await self.rows(_LINE, parameters)))
-
-
-def _read(row: Row[Any]) -> Generation:
-    return Generation(
-        solution_id=row.id,
-        parent_id=row.parent_id,
-        generation=row.generation,
-        task_id=row.task_id,
-        run_id=row.run_id,
-        step=row.step,
-        reward=row.reward,
-        score=row.score,
-        higher_is_better=row.higher_is_better,
-        valid=row.valid,
-        reward_change=row.reward_change,
-        score_change=row.score_change,
-        created_at=row.created_at,
-    )
+        rows = await self.rows(_LINE, parameters)
+        return tuple(read(Generation, row, solution_id=row.id) for row in rows)

@@ -1,7 +1,8 @@
-"""Which kind of model a program trains, told by the names in it: cheap, and good enough to vary.
+"""The kind of model that a program trains, guessed from the names in it.
 
-Of several kinds the first in the list below counts: what is named earlier is rarer beside the
-others and says more. A name in a comment counts as well; nothing is parsed.
+The guess is cheap and good enough to choose diverse parents. If several kinds match, the first in
+the list below counts, because it is the rarer and more telling one. Nothing is parsed: a name in a
+comment counts as well.
 """
 
 from __future__ import annotations
@@ -32,6 +33,6 @@ _RANKS = {name: rank for rank, name in enumerate(_NAMES)}
 
 
 def family_of(code: str) -> str:
-    """Return the family of a program's model, `other` where no known name stands."""
+    """Return the family of a program's model, `other` if no known name is in it."""
     found = {match.lastgroup for match in _ANY.finditer(code)} - {None}
     return min(found, key=lambda name: _RANKS[name or ""], default=None) or OTHER

@@ -1,7 +1,7 @@
-"""Lists of solutions, page by page: the cursor is the place of the last line seen.
+"""Lists of solutions with keyset pagination: the cursor is the sort key of the last line.
 
-A page starts right after that place in the order, so lines that are added meanwhile neither
-repeat nor hide others.
+A page starts right after that key, so solutions that are added meanwhile neither repeat nor hide
+others.
 """
 
 from __future__ import annotations
@@ -19,17 +19,15 @@ from sqlalchemy import select, tuple_
 
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
-from reward_server.store.rows import parse_parent_id, storable, to_summary
+from reward_server.store.rows import parse_parent_id, read, storable
 from reward_server.store.solutions.search import matches
 from reward_server.store.tables import solutions
-from reward_server.store.values import Page
+from reward_server.store.values import Page, StoredSummary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy import Column, ColumnElement, Row, Select
-
-    from reward_server.store.values import StoredSummary
 
 MOST_PER_PAGE = 500
 _LONGEST_CURSOR = 300
@@ -38,7 +36,7 @@ _SHOWN = [column for column in solutions.c if column.name not in _TEXTS]
 
 
 class SortOrder(StrEnum):
-    """What a list of solutions is ordered by: the highest, newest or longest first."""
+    """The order of a list of solutions: the highest, newest or longest first."""
 
     REWARD = "reward"
     TIME = "time"
@@ -47,7 +45,7 @@ class SortOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SolutionFilter:
-    """Which solutions to list, in which order, and from where on."""
+    """Selects solutions, their order, and the page."""
 
     task_id: str | None = None
     run_id: str | None = None
@@ -69,16 +67,16 @@ class SolutionFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _SortKey:
     value: float | datetime
     solution_id: UUID
 
 
 def select_page(wanted: SolutionFilter) -> Select[Any]:
-    """Return the query of one page, with one line more to see whether another follows.
+    """Return the query of one page, with one row more to see whether another page follows.
 
     Raises:
-        RequestError: when the limit or the cursor is not one that we gave.
+        RequestError: when the limit is out of range or the cursor is not from this list.
     """
     if not 1 <= wanted.limit <= MOST_PER_PAGE:
         message = f"limit must be between 1 and {MOST_PER_PAGE}"
@@ -87,13 +85,13 @@ def select_page(wanted: SolutionFilter) -> Select[Any]:
     query = _filtered(wanted).order_by(key.desc(), solutions.c.id.desc()).limit(wanted.limit + 1)
     if wanted.cursor is None:
         return query
-    place = _decode(wanted.cursor, wanted.order)
-    return query.where(tuple_(key, solutions.c.id) < (place.value, place.solution_id))
+    last = _decode(wanted.cursor, wanted.order)
+    return query.where(tuple_(key, solutions.c.id) < (last.value, last.solution_id))
 
 
 def to_page(rows: Sequence[Row[Any]], wanted: SolutionFilter) -> Page:
     """Read the rows of `select_page`."""
-    shown = tuple(map(to_summary, rows[: wanted.limit]))
+    shown = tuple(read(StoredSummary, row, solution_id=row.id) for row in rows[: wanted.limit])
     has_more = len(rows) > wanted.limit
     return Page(shown, _encode(shown[-1], wanted.order) if has_more else None)
 
@@ -103,7 +101,7 @@ def _filtered(wanted: SolutionFilter) -> Select[Any]:
 
 
 def conditions(wanted: SolutionFilter) -> list[ColumnElement[bool]]:
-    """Return what holds for the solutions that are wanted, whatever their order."""
+    """Return the WHERE conditions of a filter."""
     columns = solutions.c
     texts = ("task_id", "run_id", "prompt_kind", "error_kind", "program_digest", "data_digest")
     found: list[ColumnElement[bool]] = [
@@ -160,21 +158,21 @@ def _encode(last: StoredSummary, order: SortOrder) -> str:
     return urlsafe_b64encode(json.dumps(parts).encode()).decode()
 
 
-def _decode(cursor: str, order: SortOrder) -> _Place:
+def _decode(cursor: str, order: SortOrder) -> _SortKey:
     try:
-        return _place(cursor, order)
+        return _parse_cursor(cursor, order)
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         message = "the cursor is not one that this list gave"
         raise RequestError(ErrorKind.INVALID_REQUEST, message) from error
 
 
-def _place(cursor: str, order: SortOrder) -> _Place:
+def _parse_cursor(cursor: str, order: SortOrder) -> _SortKey:
     if len(cursor) > _LONGEST_CURSOR:
         raise ValueError(cursor)
     name, value, solution_id = json.loads(urlsafe_b64decode(cursor.encode("ascii")))
     if name != order.value:
         raise ValueError(name)
-    return _Place(_read_value(value, order), UUID(solution_id))
+    return _SortKey(_read_value(value, order), UUID(solution_id))
 
 
 def _read_value(value: object, order: SortOrder) -> float | datetime:

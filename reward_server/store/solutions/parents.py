@@ -1,7 +1,7 @@
-"""Solutions to improve on: what can be chosen, without its texts, and then the texts of a few.
+"""Solutions to improve on: candidates without their texts, then the texts of the chosen few.
 
-Every query looks at a bounded number of rows, however many there are: the best `SCANNED` of a
-task or a run, or as many of one step. Rows of other data are never among them.
+Every query reads a bounded number of rows, however large the table is: the best `SCANNED` of a task
+or a run, or as many of one step. Solutions that were scored on other data are never among them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import text
 
-from reward_server.model import Milestone
 from reward_server.store.database import Database
-from reward_server.store.rows import failure_of, storable
+from reward_server.store.rows import failure_of, read, storable
 from reward_server.store.solutions.model_families import OTHER
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Row, TextClause
 
-    from reward_server.model import Failure
+    from reward_server.model import Failure, Milestone
 
 SCANNED = 256
 _LAST_STEP = (1 << 63) - 1
@@ -31,6 +30,8 @@ _CANDIDATE = f"""id, reward, program_digest, COALESCE(family, '{OTHER}'),
     COALESCE(code_chars, length(code))"""
 
 
+# LATERAL with a LIMIT reads each wanted kind (valid, failed) from its own range of the index; a
+# plain `valid = ANY (…)` would sort all matching rows.
 def _best(scope: str) -> TextClause:
     return text(f"""
         SELECT found.* FROM unnest(CAST(:valids AS boolean[])) AS wanted (valid)
@@ -77,7 +78,7 @@ BODIES = text("""
 
 ORIGINS = text("SELECT id, task_id, data_digest FROM solutions WHERE id = ANY (:ids)")
 
-# One line: solutions from scratch, the best child of each, and the better of the two.
+# One row: solutions from scratch, the best child of each, and the better of the two.
 BEST_OF_BOTH = text("""
     WITH scratch AS (
         SELECT id, reward FROM solutions
@@ -101,7 +102,7 @@ BEST_OF_BOTH = text("""
 
 @dataclass(frozen=True, slots=True)
 class ParentScope:
-    """Where parents may come from: a task as its data is now, and a run or, without one, all."""
+    """Where parents may come from: a task with its present data, and one run or all runs."""
 
     task_id: str
     data_digest: str
@@ -110,7 +111,7 @@ class ParentScope:
 
 
 class Candidate(NamedTuple):  # a tuple: hundreds are made for every request
-    """A solution that could be improved on, as far as a choice needs to know it."""
+    """A solution that could be improved on, with what a choice depends on."""
 
     solution_id: UUID
     reward: float
@@ -144,9 +145,9 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class BestOfBoth:
-    """What improving on one's own solutions is worth: rewards before, after, and the better.
+    """The gain from improving on solutions: rewards before, after, and the better of the two.
 
-    `improved` counts the samples that have a child, `better` those that a child surpassed.
+    `improved` counts the samples with a child, `better` those with a child of a higher reward.
     """
 
     samples: int
@@ -159,33 +160,36 @@ class BestOfBoth:
 
 
 class Parents(Database):
-    """Looks for solutions to improve on."""
+    """Finds solutions to improve on."""
 
-    async def best(self, ground: ParentScope) -> tuple[Candidate, ...]:
+    async def best(self, scope: ParentScope) -> tuple[Candidate, ...]:
         """Return the best solutions, the best first."""
-        statement = BEST_OF_TASK if ground.run_id is None else BEST_OF_RUN
-        return _candidates(await self.rows(statement, pool_parameters(ground)))
+        statement = BEST_OF_TASK if scope.run_id is None else BEST_OF_RUN
+        return _candidates(await self.rows(statement, pool_parameters(scope)))
 
-    async def of_step(self, ground: ParentScope, before: int | None) -> tuple[Candidate, ...]:
+    async def of_step(self, scope: ParentScope, before: int | None) -> tuple[Candidate, ...]:
         """Return the solutions of the latest step, or of the latest before another."""
         last_step = _LAST_STEP if before is None else before - 1
-        parameters = pool_parameters(ground) | {"last_step": last_step}
+        parameters = pool_parameters(scope) | {"last_step": last_step}
         return _candidates(await self.rows(OF_STEP, parameters))
 
     async def origins(self, solution_ids: Collection[UUID]) -> dict[UUID, tuple[str, str]]:
-        """Return the task and the data of these solutions, as far as they are there."""
+        """Return the task and the data digest of those of these solutions that exist."""
         rows = await self.rows(ORIGINS, {"ids": list(solution_ids)})
         return {row.id: (row.task_id, row.data_digest) for row in rows}
 
     async def bodies(self, solution_ids: Collection[UUID]) -> dict[UUID, ParentBody]:
-        """Return what a prompt shows of these solutions, as far as they are there."""
+        """Return what a prompt shows of those of these solutions that exist."""
         if not solution_ids:
             return {}
         rows = await self.rows(BODIES, {"ids": list(solution_ids)})
-        return {row.id: _body(row) for row in rows}
+        return {
+            row.id: read(ParentBody, row, solution_id=row.id, failure=failure_of(row))
+            for row in rows
+        }
 
     async def best_of_both(self, task_id: str, data_digest: str, run_id: str) -> BestOfBoth:
-        """Sum up a run's solutions from scratch beside those that improve on them."""
+        """Compare a run's solutions from scratch with those that improve on them."""
         parameters = {"task_id": storable(task_id), "data_digest": data_digest}
         row = await self.one(BEST_OF_BOTH, parameters | {"run_id": storable(run_id)})
         return BestOfBoth(
@@ -199,30 +203,16 @@ class Parents(Database):
         )
 
 
-def pool_parameters(ground: ParentScope) -> dict[str, Any]:
+def pool_parameters(scope: ParentScope) -> dict[str, Any]:
     """Return the parameters that choose candidates."""
-    run = {} if ground.run_id is None else {"run_id": storable(ground.run_id)}
+    run = {} if scope.run_id is None else {"run_id": storable(scope.run_id)}
     return run | {
-        "task_id": storable(ground.task_id),
-        "data_digest": ground.data_digest,
-        "valids": [True, False] if ground.failed_too else [True],
+        "task_id": storable(scope.task_id),
+        "data_digest": scope.data_digest,
+        "valids": [True, False] if scope.failed_too else [True],
         "most": SCANNED,
     }
 
 
 def _candidates(rows: Sequence[Row[Any]]) -> tuple[Candidate, ...]:
     return tuple(map(Candidate._make, rows))
-
-
-def _body(row: Row[Any]) -> ParentBody:
-    return ParentBody(
-        solution_id=row.id,
-        code=row.code,
-        stdout_tail=row.stdout_tail,
-        stderr_tail=row.stderr_tail,
-        score=row.score,
-        medal=row.medal,
-        failure=failure_of(row),
-        milestones=tuple(map(Milestone, row.milestones)),
-        duration_seconds=row.duration_seconds,
-    )

@@ -1,9 +1,8 @@
-"""Forgetting what is old and was not good, a few hundred rows at a time.
+"""Deletes old solutions that are not among the best, a few hundred rows at a time.
 
-The best solutions of every task on its data, the best of every run, and all their ancestors stay
-for good, texts and all; so does what is younger than its time. What is protected is found out anew
-for every page, in the statement that prunes it: a solution may become an ancestor of the best at
-any moment.
+Protected are the best solutions of every task on its data, the best of every run, all their
+ancestors, and everything younger than the retention time. The statement that prunes a page computes
+the protected set itself: a solution may become an ancestor of a best one at any moment.
 """
 
 from __future__ import annotations
@@ -22,7 +21,9 @@ if TYPE_CHECKING:
 _PAGE = 500
 _LOCK = 0x7265776172640002
 
-# Pairs of task and data, and runs, are found by jumping through an index.
+# `pairs` and `triples` are loose index scans: one index probe per task and data, or per run. The
+# advisory lock (`turn`) lets one process prune at a time; the others get an empty page.
+# MATERIALIZED keeps the planner from evaluating the lock, the page and its losers more than once.
 _PROTECTED = """
     pairs (task_id, data_digest) AS (
         (SELECT task_id, data_digest FROM solutions ORDER BY task_id, data_digest LIMIT 1)
@@ -96,7 +97,7 @@ _FORGET_SOLUTIONS = text(f"""
         DELETE FROM jobs USING changed WHERE jobs.id = changed.job_id
     ) {_LAST}
 """)  # noqa: S608
-# What ended without a result has nothing to lose.
+# Jobs that ended without a result have no solution that refers to them.
 _FORGET_LOST_JOBS = text("""
     WITH lost AS (
         SELECT id FROM jobs WHERE state IN ('errored', 'cancelled') AND finished_at
@@ -111,7 +112,7 @@ _FORGET_LOST_JOBS = text("""
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a pass has come: the oldest are behind it."""
+    """How far a pass over the solutions, oldest first, has come."""
 
     created_at: datetime
     solution_id: UUID
@@ -119,29 +120,29 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What one page came to; there is no position when the pass has come to its end."""
+    """The result of one page; without a position the pass is complete."""
 
     changed: int
     position: Position | None
 
 
 class Pruning(Database):
-    """Forgets what settings allow to forget."""
+    """Deletes what the retention settings allow."""
 
     async def forget_outputs(
         self, age_seconds: float, keep_best: int, after: Position | None
     ) -> Pruned:
-        """Remove the output of programs that are older than that, for one page."""
+        """Remove the output of older programs, for one page."""
         return await self._page(_FORGET_OUTPUTS, age_seconds, keep_best, after)
 
     async def forget_solutions(
         self, age_seconds: float, keep_best: int, after: Position | None
     ) -> Pruned:
-        """Remove solutions that are older than that, with their jobs, for one page."""
+        """Remove older solutions with their jobs, for one page."""
         return await self._page(_FORGET_SOLUTIONS, age_seconds, keep_best, after)
 
     async def forget_lost_jobs(self, age_seconds: float) -> int:
-        """Remove jobs that ended without a result longer ago than that, up to a page."""
+        """Remove older jobs that ended without a result, up to a page of them."""
         parameters = {"age_seconds": age_seconds, "most": _PAGE}
         return len(await self.rows(_FORGET_LOST_JOBS, parameters))
 

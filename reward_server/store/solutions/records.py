@@ -1,4 +1,7 @@
-"""Solutions as plain records: what an export has in a line, and what an import takes."""
+"""Solutions as plain records: a line of an export, checked again by an import.
+
+Columns and their types come from the table, so a new column is exported and imported by itself.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +22,16 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 
-# What stands for a column that a record from an older store does not have.
-_BEFORE: Record = {"contended": False, "scheme_version": 1}
+# Values of columns that records of older versions do not have.
+_DEFAULTS: Record = {"contended": False, "scheme_version": 1}
 
 
 class MalformedRecordError(Exception):
-    """A record that is not one of a solution; the text says why."""
+    """A record that is not a solution; the text says why."""
 
 
 def to_record(row: Row[Any], rewards: Sequence[Record]) -> Record:
-    """Return a row of `solutions` as plain values, with its rewards by other schemes."""
+    """Return a row of `solutions` as plain values, with its rewards under other schemes."""
     record = {column.name: _plain(getattr(row, column.name)) for column in solutions.c}
     return record | {"rewards": list(rewards)}
 
@@ -44,22 +47,22 @@ def _plain(value: object) -> object:
 
 
 def check_record(record: object) -> Record:
-    """Return a record that the store can take.
+    """Return a record that the store accepts.
 
     Raises:
-        MalformedRecordError: when it is not one of a solution.
+        MalformedRecordError: when it is not a solution.
     """
     if not isinstance(record, dict):
         _refuse("it is not an object")
     names = {column.name for column in solutions.c} | {"rewards"}
     if unknown := sorted(map(str, record.keys() - names)):
         _refuse(f"unknown names: {', '.join(unknown)[:200]}")
-    given = _BEFORE | record
+    given = _DEFAULTS | record
     checked = {column.name: _check(column, given.get(column.name)) for column in solutions.c}
     return checked | {"rewards": [_check_reward(one) for one in given.get("rewards") or []]}
 
 
-def _check(column: Column[Any], value: Any) -> object:  # noqa: ANN401 - whatever stands in a file
+def _check(column: Column[Any], value: Any) -> object:  # noqa: ANN401 - any JSON value
     if value is None:
         if not column.nullable:
             _refuse(f"{column.name} is missing")
@@ -75,7 +78,7 @@ def _read(column: Column[Any], value: Any) -> object:  # noqa: ANN401, PLR0911 -
         case Uuid():
             return str(UUID(value))
         case DateTime():
-            return _moment(value)
+            return _time(value)
         case Boolean():
             return _of(bool, value)
         case Text():
@@ -106,7 +109,7 @@ def _finite(value: object) -> float:
     return float(value)
 
 
-def _moment(value: object) -> str:
+def _time(value: object) -> str:
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(_of(str, value))
     if moment.tzinfo is None:
         raise ValueError(value)
@@ -123,4 +126,4 @@ def _check_reward(reward: object) -> Record:
             "value": _finite(reward["value"]),
         }
     except (ValueError, TypeError):
-        _refuse("a reward by another scheme is none")
+        _refuse("a reward under another scheme has a wrong type")

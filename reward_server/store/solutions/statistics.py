@@ -1,4 +1,4 @@
-"""What a run has come to, step by step: rewards, failures, milestones and durations."""
+"""Statistics of a run, step by step: rewards, failures, milestones and durations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from reward_server.model import Milestone
 from reward_server.store.database import Database
-from reward_server.store.rows import storable, storable_or_none
+from reward_server.store.rows import read, storable, storable_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 500
 
-# The runs are found by jumping from one to the next in the index, however many solutions they have.
+# A loose index scan: one index probe per run, however many solutions a run has.
 _RUNS = text("""
     WITH RECURSIVE found (run_id) AS (
         (SELECT run_id FROM solutions
@@ -64,12 +64,12 @@ _FAILURES = text(f"""
     GROUP BY GROUPING SETS ((task_id, step, error_kind), (task_id, error_kind))
 """)  # noqa: S608
 
-_Place = tuple[str, int | None, bool]
+_Group = tuple[str, int | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class RunSpan:
-    """A run that has solutions, and when the first and the last of them came."""
+    """A run with solutions, and the times of the first and the last of them."""
 
     run_id: str
     first_at: datetime
@@ -78,7 +78,7 @@ class RunSpan:
 
 @dataclass(frozen=True, slots=True)
 class StepStatistics:
-    """What the solutions of one task have come to in one step, or in all (`is_total`)."""
+    """Statistics of the solutions of one task in one step, or in all steps (`is_total`)."""
 
     task_id: str
     step: int | None
@@ -98,49 +98,33 @@ class StepStatistics:
 
 
 class Statistics(Database):
-    """Numbers about runs."""
+    """Computes statistics of runs."""
 
     async def runs(self, after: str | None, most: int) -> tuple[RunSpan, ...]:
-        """Return runs by name, from the one after `after` on."""
+        """Return the runs whose names follow `after`, by name."""
         parameters = {"after": storable_or_none(after), "most": most}
         rows = await self.rows(_RUNS, parameters)
-        return tuple(RunSpan(row.run_id, row.first_at, row.last_at) for row in rows)
+        return tuple(read(RunSpan, row) for row in rows)
 
     async def steps(self, run_id: str, task_id: str | None = None) -> tuple[StepStatistics, ...]:
-        """Return the numbers of a run: for each task the whole first, then step by step."""
+        """Return the statistics of a run: for each task the total first, then step by step."""
         parameters = {"run_id": storable(run_id), "task_id": storable_or_none(task_id)}
         steps = await self.rows(_STEPS, parameters)
-        failures = _by_place(await self.rows(_FAILURES, parameters))
-        return tuple(_read(row, failures.get(_place(row), {})) for row in steps)
+        failures = _by_group(await self.rows(_FAILURES, parameters))
+        return tuple(_read(row, failures.get(_group(row), {})) for row in steps)
 
 
-def _place(row: Row[Any]) -> _Place:
+def _group(row: Row[Any]) -> _Group:
     return row.task_id, row.step, row.is_total
 
 
-def _by_place(rows: Sequence[Row[Any]]) -> dict[_Place, dict[str, int]]:
-    found: dict[_Place, dict[str, int]] = {}
+def _by_group(rows: Sequence[Row[Any]]) -> dict[_Group, dict[str, int]]:
+    found: dict[_Group, dict[str, int]] = {}
     for row in sorted(rows, key=lambda row: row.error_kind):
-        found.setdefault(_place(row), {})[row.error_kind] = row.failures
+        found.setdefault(_group(row), {})[row.error_kind] = row.failures
     return found
 
 
 def _read(row: Row[Any], failures: Mapping[str, int]) -> StepStatistics:
     funnel = {one.name.lower(): getattr(row, f"milestone_{one.value}") for one in Milestone}
-    return StepStatistics(
-        task_id=row.task_id,
-        step=row.step,
-        is_total=row.is_total,
-        solutions=row.solutions,
-        valid=row.valid,
-        improved=row.improved,
-        mean_reward=row.mean_reward,
-        max_reward=row.max_reward,
-        spread_reward=row.spread_reward,
-        best_score=row.best_score,
-        failures=failures,
-        milestones=funnel,
-        mean_duration=row.mean_duration,
-        p50_duration=row.p50_duration,
-        p95_duration=row.p95_duration,
-    )
+    return read(StepStatistics, row, failures=failures, milestones=funnel)

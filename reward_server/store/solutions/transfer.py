@@ -1,8 +1,8 @@
-"""Taking solutions out of a store, and into another, one after the other.
+"""Export and import of solutions.
 
-A record is a row of `solutions` by the names of its columns, with its rewards by other schemes.
-Taking in what is there already changes nothing, so that an import that broke off is simply made
-again. A solution brings its job along as one that has ended, without the text that was sent.
+A record is a row of `solutions` by the names of its columns, with its rewards under other schemes.
+Importing a solution that exists already changes nothing, so an interrupted import can be repeated.
+A solution comes with a job that has ended, without the text that was sent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PAGE = 500
 _NAMES = ", ".join(column.name for column in solutions.c)
-_BRING_JOBS = text("""
+_IMPORT_JOBS = text("""
     INSERT INTO jobs (id, body_digest, task_id, code, run_id, step, sample_id, parent_id,
         prompt_kind, state, attempt, created_at, started_at, finished_at)
     SELECT job_id, 'imported', task_id, '', run_id, step, sample_id, parent_id,
@@ -39,12 +39,12 @@ _BRING_JOBS = text("""
     FROM jsonb_populate_recordset(NULL::solutions, CAST(:records AS jsonb))
     ON CONFLICT DO NOTHING
 """)
-_BRING = text(f"""
+_IMPORT_SOLUTIONS = text(f"""
     INSERT INTO solutions ({_NAMES})
     SELECT {_NAMES} FROM jsonb_populate_recordset(NULL::solutions, CAST(:records AS jsonb))
     ON CONFLICT DO NOTHING RETURNING id
 """)  # noqa: S608 - made of column names
-_BRING_REWARDS = text("""
+_IMPORT_REWARDS = text("""
     INSERT INTO rewards (solution_id, scheme, scheme_version, value)
     SELECT record.id, scheme, scheme_version, value
     FROM jsonb_to_recordset(CAST(:records AS jsonb)) AS record (id uuid, rewards jsonb),
@@ -54,24 +54,24 @@ _BRING_REWARDS = text("""
 
 
 class Transfer(Database):
-    """Solutions on their way out or in."""
+    """Exports and imports solutions."""
 
     async def count(self, wanted: SolutionFilter) -> int:
-        """Return how many solutions there are to take out."""
+        """Return how many solutions an export has."""
         number = select(func.count()).select_from(solutions).where(*conditions(wanted))
         (row,) = await self.rows(number)
         return int(row[0])
 
     async def pages(self, wanted: SolutionFilter) -> AsyncIterator[list[Record]]:
-        """Return all solutions that are wanted, the oldest first, a page at a time."""
-        place = tuple_(solutions.c.created_at, solutions.c.id)
+        """Yield all selected solutions, the oldest first, a page at a time."""
+        position = tuple_(solutions.c.created_at, solutions.c.id)
         chosen = select(solutions).where(*conditions(wanted)).limit(PAGE)
         chosen = chosen.order_by(solutions.c.created_at, solutions.c.id)
         rows = await self.rows(chosen)
         while rows:
             yield await self._with_rewards(rows)
             last = rows[-1]
-            rows = await self.rows(chosen.where(place > (last.created_at, last.id)))
+            rows = await self.rows(chosen.where(position > (last.created_at, last.id)))
 
     async def _with_rewards(self, rows: Sequence[Row[Any]]) -> list[Record]:
         ids = [row.id for row in rows]
@@ -81,8 +81,8 @@ class Transfer(Database):
             others.setdefault(row.solution_id, []).append(one)
         return [to_record(row, others.get(row.id, [])) for row in rows]
 
-    async def take_in(self, records: Sequence[Record]) -> int:
-        """Add what is not there yet, all of it or nothing; return how many were added.
+    async def import_records(self, records: Sequence[Record]) -> int:
+        """Add the records that do not exist yet, all or none; return how many were added.
 
         Raises:
             MalformedRecordError: when one of them is not a solution.
@@ -93,9 +93,9 @@ class Transfer(Database):
         with boundary(ErrorKind.STORE_ERROR, "store"):
             try:
                 async with serial.begin() as connection:
-                    await connection.execute(_BRING_JOBS, content)
-                    added = (await connection.execute(_BRING, content)).all()
-                    await connection.execute(_BRING_REWARDS, content)
+                    await connection.execute(_IMPORT_JOBS, content)
+                    added = (await connection.execute(_IMPORT_SOLUTIONS, content)).all()
+                    await connection.execute(_IMPORT_REWARDS, content)
             except (IntegrityError, DataError) as error:
                 refused = MalformedRecordError(f"the store refuses a solution: {error.orig}")
             else:

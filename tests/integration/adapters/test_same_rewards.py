@@ -23,7 +23,7 @@ from tests.integration.adapters.test_areal_module import GCONFIG, ROW, ArealLett
 from tests.integration.adapters.test_openrlhf_client import roll_out as roll_out_openrlhf
 from tests.integration.adapters.test_verifiers_module import configure
 from tests.integration.adapters.test_verifiers_module import roll_out as roll_out_verifiers
-from tests.support.adapter_requests import DOORS
+from tests.support.adapter_requests import INTEGRATIONS
 from tests.support.job_client import TASK
 from trainer_client import AsyncRewardClient, RewardClient, Submission
 from trainer_client.integrations.areal import RewardServerWorkflow
@@ -90,7 +90,7 @@ def async_client(url: str, run_id: str) -> Rewards:
 def recorded(name: str, url: str, run_id: str) -> Rewards:
     """Adapters with their own formats, called with the requests that their trainers send."""
     with httpx.Client(base_url=url, timeout=120, params={"run_id": run_id}) as http:
-        return _each(lambda completion: DOORS[name](http, completion, TASK))
+        return _each(lambda completion: INTEGRATIONS[name](http, completion, TASK))
 
 
 def openrlhf(url: str, run_id: str) -> Rewards:
@@ -178,7 +178,7 @@ _TRAINERS: tuple[Door, ...] = (
 )
 _DOORS: dict[str, Door] = {
     **{integration.__name__: integration for integration in _TRAINERS},
-    **{f"{name} as recorded": partial(recorded, name) for name in DOORS},
+    **{f"{name} as recorded": partial(recorded, name) for name in INTEGRATIONS},
 }
 
 

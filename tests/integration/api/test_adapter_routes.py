@@ -1,4 +1,4 @@
-"""Doors for trainers that have a wire format of their own."""
+"""Adapters for trainers that have a wire format of their own."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from reward_server.api.adapters.openrlhf import answer_in
+from reward_server.api.adapters.openrlhf import completion_in
 from reward_server.api.adapters.samples import AdapterSample, Label
 from tests.conftest import wait_until
 from tests.support import adapter_requests
-from tests.support.adapter_requests import DOORS, PROMPT
+from tests.support.adapter_requests import INTEGRATIONS, PROMPT
 from tests.support.job_client import KEYS, TASK, JobClient, nap
 
 if TYPE_CHECKING:
@@ -52,17 +52,17 @@ def score(team: JobClient, completion: str) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("adapter", INTEGRATIONS)
 @pytest.mark.parametrize("completion", [COPY, CRASH, "no code", "```python\n(\n```"])
-def test_a_reward_is_the_same_through_every_door(
-    team: JobClient, door: str, completion: str
+def test_the_reward_is_the_same_through_every_adapter(
+    team: JobClient, adapter: str, completion: str
 ) -> None:
-    assert DOORS[door](team.http, completion, TASK) == score(team, completion)["reward"]
+    assert INTEGRATIONS[adapter](team.http, completion, TASK) == score(team, completion)["reward"]
 
 
-@pytest.mark.parametrize("door", POSTED)
-def test_a_field_that_is_missing_is_named(team: JobClient, door: str) -> None:
-    path, make = POSTED[door]
+@pytest.mark.parametrize("adapter", POSTED)
+def test_a_field_that_is_missing_is_named(team: JobClient, adapter: str) -> None:
+    path, make = POSTED[adapter]
     body = make(COPY, TASK)
     for name in body.keys() - NOT_NEEDED:
         without = {key: value for key, value in body.items() if key != name}
@@ -71,32 +71,32 @@ def test_a_field_that_is_missing_is_named(team: JobClient, door: str) -> None:
         assert name in response.json()["detail"]
 
 
-@pytest.mark.parametrize("door", POSTED)
-def test_fields_that_a_trainer_adds_are_no_reason_to_refuse_it(team: JobClient, door: str) -> None:
-    path, make = POSTED[door]
+@pytest.mark.parametrize("adapter", POSTED)
+def test_unknown_fields_of_a_trainer_are_ignored(team: JobClient, adapter: str) -> None:
+    path, make = POSTED[adapter]
     assert team.http.post(path, json={**make(COPY, TASK), "new_in_2027": 1}).status_code == 200
 
 
-@pytest.mark.parametrize("door", ["openrlhf", "slime", "nemo-gym"])
-def test_a_task_that_nobody_knows_is_told(team: JobClient, door: str) -> None:
-    path, make = POSTED[door]
+@pytest.mark.parametrize("adapter", ["openrlhf", "slime", "nemo-gym"])
+def test_an_unknown_task_is_reported(team: JobClient, adapter: str) -> None:
+    path, make = POSTED[adapter]
     response = team.http.post(path, json=make(COPY, "no-such-task"))
     assert response.status_code == 404
     assert response.json()["kind"] == "unknown_task"
 
 
-@pytest.mark.parametrize("door", POSTED)
-def test_a_blind_repetition_joins_the_job_that_runs(
-    team: JobClient, door: str, run_id: str
+@pytest.mark.parametrize("adapter", POSTED)
+def test_a_repeated_request_joins_the_running_job(
+    team: JobClient, adapter: str, run_id: str
 ) -> None:
-    path, make = POSTED[door]
-    mark = f"2.{list(POSTED).index(door)}71"
+    path, make = POSTED[adapter]
+    mark = f"2.{list(POSTED).index(adapter)}71"
     body = make(fenced(nap(mark)), TASK)
     path = f"{path}?run_id={run_id}"
-    if door != "roll":
-        impatient = team.http.build_request("POST", path, json=body, timeout=1.0)
+    if adapter != "roll":
+        short_request = team.http.build_request("POST", path, json=body, timeout=1.0)
         with pytest.raises(httpx.ReadTimeout):
-            team.http.send(impatient)
+            team.http.send(short_request)
     with ThreadPoolExecutor(3) as pool:
         answers = list(pool.map(lambda _: team.http.post(path, json=body), range(3)))
     assert [answer.status_code for answer in answers] == [200] * 3
@@ -116,13 +116,13 @@ def test_another_text_or_run_is_another_job(team: JobClient, run_id: str) -> Non
 
 
 @pytest.mark.parametrize("as_text", [True, False])
-@pytest.mark.parametrize("door", ["openrlhf", "slime", "roll"])
-def test_a_label_says_what_a_program_improves_on(
-    team: JobClient, door: str, run_id: str, *, as_text: bool
+@pytest.mark.parametrize("adapter", ["openrlhf", "slime", "roll"])
+def test_a_label_can_name_the_parent_of_a_program(
+    team: JobClient, adapter: str, run_id: str, *, as_text: bool
 ) -> None:
     parent = score(team, COPY)["solution_id"]
     label: Any = {"task_id": TASK, "parent_id": parent, "wall_seconds": 20.0}
-    path, make = POSTED[door]
+    path, make = POSTED[adapter]
     body = make(COPY, json.dumps(label) if as_text else label)
     assert team.http.post(f"{path}?run_id={run_id}", json=body).status_code == 200
     wait_until(lambda: team.solutions(run_id))
@@ -162,7 +162,7 @@ def test_openrlhf_lists_must_be_of_one_length(team: JobClient, short: str) -> No
 
 @pytest.mark.parametrize("end", ["<|im_end|>", "</s>", "<|eot_id|>\n", "<eos><pad><pad>", ""])
 @pytest.mark.parametrize("begin", [PROMPT, PROMPT[20:], f" {PROMPT}", PROMPT.rstrip()])
-def test_the_answer_is_told_apart_from_prompt_and_special_tokens(
+def test_the_completion_is_separated_from_prompt_and_tokens(
     team: JobClient, begin: str, end: str
 ) -> None:
     body = {"query": [f"{begin}{COPY}{end}"], "prompts": [PROMPT], "labels": [TASK]}
@@ -170,7 +170,7 @@ def test_the_answer_is_told_apart_from_prompt_and_special_tokens(
     assert answer["extra_logs"]["valid"] == [1.0], answer
 
 
-def test_a_program_in_the_prompt_is_nobodys_answer(team: JobClient) -> None:
+def test_a_program_in_the_prompt_is_not_the_completion(team: JobClient) -> None:
     prompt = f"Improve on this.\n{COPY}\n"
     body = {"query": [f"{prompt}I will not."], "prompts": [prompt], "labels": [TASK]}
     answer = team.http.post("/adapters/openrlhf/get_reward", json=body).json()
@@ -197,7 +197,7 @@ def test_slime_gets_a_number_or_an_object_with_its_reward_key(team: JobClient) -
 # ROLL
 
 
-def test_roll_submits_asks_and_gets_its_reward(team: JobClient, run_id: str) -> None:
+def test_roll_submits_polls_and_gets_its_reward(team: JobClient, run_id: str) -> None:
     body = adapter_requests.roll(fenced(nap("1.571")), TASK)
     submitted = team.http.post(f"/adapters/roll/submit?run_id={run_id}", json=body).json()
     assert set(submitted) == {"errcode", "errmsg", "reward_request_id"}
@@ -239,7 +239,7 @@ def test_two_rollouts_of_roll_with_one_text_are_two_jobs(team: JobClient) -> Non
     assert len(ids) == 2
 
 
-def test_what_goes_wrong_is_told_to_roll_in_its_own_words(team: JobClient) -> None:
+def test_roll_gets_errors_with_an_errcode(team: JobClient) -> None:
     submitted = team.http.post(
         "/adapters/roll/submit", json=adapter_requests.roll(COPY, "no-such-task")
     )
@@ -251,7 +251,7 @@ def test_what_goes_wrong_is_told_to_roll_in_its_own_words(team: JobClient) -> No
     assert (unknown["errcode"], unknown["reward_score"]) == (404, None)
 
 
-def test_a_job_without_a_reward_is_no_number_for_roll_and_is_run_anew(team: JobClient) -> None:
+def test_roll_gets_no_score_for_a_lost_job_and_may_run_it_again(team: JobClient) -> None:
     body = adapter_requests.roll(fenced(nap("63.571")), TASK)
     request_id = team.http.post("/adapters/roll/submit", json=body).json()["reward_request_id"]
     team.wait_for_program("63.571")
@@ -264,25 +264,25 @@ def test_a_job_without_a_reward_is_no_number_for_roll_and_is_run_anew(team: JobC
     team.cancel(again["reward_request_id"])
 
 
-@pytest.mark.parametrize("door", ["openrlhf", "slime", "nemo-gym"])
-def test_a_job_without_a_reward_is_a_503(team: JobClient, door: str, run_id: str) -> None:
-    path, make = POSTED[door]
-    mark = f"64.{list(POSTED).index(door)}71"
+@pytest.mark.parametrize("adapter", ["openrlhf", "slime", "nemo-gym"])
+def test_a_job_without_a_reward_is_a_503(team: JobClient, adapter: str, run_id: str) -> None:
+    path, make = POSTED[adapter]
+    mark = f"64.{list(POSTED).index(adapter)}71"
     completion = fenced(nap(mark))
     with ThreadPoolExecutor(1) as pool:
         address = f"{path}?run_id={run_id}"
         asked = pool.submit(team.http.post, address, json=make(completion, TASK))
         team.wait_for_program(mark)
-        team.cancel(_joined(team, door, completion, run_id))
+        team.cancel(_joined(team, adapter, completion, run_id))
         response = asked.result(60)
     assert response.status_code == 503
     assert response.json()["kind"] == "cancelled"
 
 
-def _joined(team: JobClient, door: str, completion: str, run_id: str) -> str:
-    """Return the job of a sample, by the key that its door makes."""
-    name = "4/1" if door == "nemo-gym" else None
-    sample = AdapterSample(door, Label(task_id=TASK), completion, run_id, name=name)
+def _joined(team: JobClient, adapter: str, completion: str, run_id: str) -> str:
+    """Return the job of a sample, by the key that its adapter derives."""
+    name = "4/1" if adapter == "nemo-gym" else None
+    sample = AdapterSample(adapter, Label(task_id=TASK), completion, run_id, name=name)
     body = sample.request().model_dump(exclude_none=True)
     job_id: str = team.http.post("/v1/jobs", json=body).json()["job_id"]
     return job_id
@@ -315,7 +315,7 @@ def test_nemo_gym_reads_the_last_message_of_the_model(team: JobClient) -> None:
     assert team.http.post(verify, json=body).json()["reward"] == -10.0
 
 
-def test_nemo_gym_seeds_sessions_and_sums_up(team: JobClient) -> None:
+def test_nemo_gym_seeds_sessions_and_aggregates_metrics(team: JobClient) -> None:
     seeded = team.http.post(
         "/adapters/nemo-gym/seed_session", json=adapter_requests.nemo_gym(COPY, TASK)
     )
@@ -342,7 +342,7 @@ def test_nemo_gym_seeds_sessions_and_sums_up(team: JobClient) -> None:
 # Keys
 
 
-def test_a_key_may_stand_in_the_address_or_in_rolls_own_header(team: JobClient) -> None:
+def test_an_api_key_may_be_in_the_url_or_in_the_header_of_roll(team: JobClient) -> None:
     url = team.http.base_url
     body = adapter_requests.slime("no code", TASK)
 
@@ -362,6 +362,6 @@ def test_a_key_may_stand_in_the_address_or_in_rolls_own_header(team: JobClient) 
     assert ask("", **{"XRL-Authorization": right}) == 401
 
 
-def test_nothing_but_special_tokens_is_read_in_no_time() -> None:
-    assert answer_in(PROMPT + "<s>" * 1_000_000, PROMPT).startswith("<s><s>")
-    assert answer_in(PROMPT + "<|" * 1_000_000, PROMPT).startswith("<|<|")
+def test_a_text_of_special_tokens_only_is_read_quickly() -> None:
+    assert completion_in(PROMPT + "<s>" * 1_000_000, PROMPT).startswith("<s><s>")
+    assert completion_in(PROMPT + "<|" * 1_000_000, PROMPT).startswith("<|<|")

@@ -1,4 +1,4 @@
-"""What a run leaves behind: looked into over HTTP, and carried to another server."""
+"""Solutions of a run over HTTP: search, statistics, lineage, export and import."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def answers(client: httpx.Client, run_id: str, solutions: list[dict[str, Any]]) 
     return [response.json() for response in found]
 
 
-def test_a_run_is_carried_to_another_server_and_answers_the_same(
+def test_an_imported_run_gives_the_same_answers(
     server: RunningServer, client: httpx.Client, recorded: Recorded, own_dir: Path, tmp_path: Path
 ) -> None:
     run_id, solutions = recorded
@@ -78,7 +78,7 @@ def test_a_run_is_exported_over_http(client: httpx.Client, recorded: Recorded) -
     assert HONEST.strip() in lines[0]["code"]
 
 
-def test_an_export_of_nonsense_is_refused_before_it_begins(client: httpx.Client) -> None:
+def test_an_export_with_an_invalid_filter_is_refused(client: httpx.Client) -> None:
     response = client.get("/v1/solutions/export", params={"parent_id": "x" * 36})
     assert response.status_code == 422
     assert response.json()["detail"] == "parent_id is not the id of a solution"
@@ -86,7 +86,7 @@ def test_an_export_of_nonsense_is_refused_before_it_begins(client: httpx.Client)
     assert (nothing.status_code, nothing.text) == (200, "")
 
 
-def test_the_numbers_of_a_run_are_told_step_by_step(
+def test_statistics_of_a_run_come_step_by_step(
     server: RunningServer, client: httpx.Client, recorded: Recorded
 ) -> None:
     run_id, solutions = recorded
@@ -128,4 +128,4 @@ def test_solutions_are_searched_over_http(client: httpx.Client, recorded: Record
     assert found(error_kind="nonzero_exit", step=1) == [third["solution_id"]]
     assert found(max_reward=-9.5, min_duration=0) == [third["solution_id"]]
     for nonsense in ({"step": -1}, {"min_reward": "nan"}, {"text": ""}, {"parent_id": "x"}):
-        assert client.get("/v1/solutions", params=nonsense).status_code == 422  # type: ignore[arg-type]
+        assert client.get("/v1/solutions", params=nonsense).status_code == 422

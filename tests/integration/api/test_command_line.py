@@ -63,7 +63,7 @@ def test_a_text_file_is_a_completion(server: RunningServer, tmp_path: Path) -> N
     assert "no_submission" in shown
 
 
-def test_what_the_user_can_mend_is_said_in_a_line(server: RunningServer, program: Path) -> None:
+def test_expected_errors_are_reported_in_one_line(server: RunningServer, program: Path) -> None:
     unknown = run("score", program, "--task", "nothing", "--url", server.url, status=1)
     assert "there is no such task" in unknown
     silent = run("score", program, "--task", TASK, "--url", "http://127.0.0.1:9", status=1)
@@ -81,7 +81,7 @@ def test_tasks_are_listed_checked_and_graded_offline(data_dir: Path) -> None:
     assert graded["score"] > 1
 
 
-def test_what_a_model_is_told_is_shown(data_dir: Path) -> None:
+def test_the_briefing_of_a_task_is_printed(data_dir: Path) -> None:
     shown = run("tasks", "show", TASK, "--data-dir", data_dir)
     assert shown.startswith("# Spooky Author Identification\n")
     assert "to predict" in shown

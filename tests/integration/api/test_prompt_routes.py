@@ -1,4 +1,4 @@
-"""Prompts over HTTP: scored programs come back as something to improve on."""
+"""Prompts over HTTP: they ask to improve on programs that were scored before."""
 
 from __future__ import annotations
 
@@ -107,7 +107,9 @@ def test_the_same_seed_gives_the_same_prompts(client: httpx.Client, run_id: str)
         ({"parent_ids": [NOBODY], "n": 2, "step": 1}, "leave out n, step"),
     ],
 )
-def test_what_is_wrong_is_said(client: httpx.Client, fields: dict[str, Any], said: str) -> None:
+def test_invalid_requests_for_prompts_are_explained(
+    client: httpx.Client, fields: dict[str, Any], said: str
+) -> None:
     response = client.post("/v1/prompts", json={"task_id": TASK} | fields)
     assert response.status_code == 422, response.text
     assert said in response.json()["detail"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reward_server.api.schemas.answers import Answer
+from reward_server.api.schemas.answers import ScoreAnswer
 from reward_server.sandbox.bubblewrap.cgroups import missing_limits
 
 if TYPE_CHECKING:
@@ -123,6 +123,6 @@ def assert_outcome(case: Case, answer: dict[str, Any], honest: dict[str, Any]) -
 
 
 def assert_well_formed(answer: dict[str, Any]) -> None:
-    Answer.model_validate(answer)
-    assert set(answer) == set(Answer.model_fields)
+    ScoreAnswer.model_validate(answer)
+    assert set(answer) == set(ScoreAnswer.model_fields)
     assert abs(answer["reward"]) < 1e6

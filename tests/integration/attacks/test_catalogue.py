@@ -40,7 +40,7 @@ ELSEWHERE = {
     "LEAK-05": ("SECURITY.md", "**Scores are an oracle.**"),
     "LEAK-07": ("tests/integration/tasks/test_preparation.py", "def test_damage_is_found"),
     "LEAK-08": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         "def test_unknown_paths_and_methods_are_problem_documents",
     ),
     "LEAK-10": (
@@ -52,35 +52,35 @@ ELSEWHERE = {
         "def test_the_image_of_the_boxes_holds_nothing_private",
     ),
     "REQ-01": (
-        "tests/integration/api/test_malformed_requests.py",
-        "def test_a_body_that_means_nothing_is_refused",
+        "tests/integration/api/contract/test_malformed_requests.py",
+        "def test_a_malformed_body_is_an_invalid_request",
     ),
     "REQ-02": (
-        "tests/integration/api/test_score_contract.py",
-        "def test_a_large_body_in_chunks_is_refused_while_it_comes_in",
+        "tests/integration/api/contract/test_score_contract.py",
+        "def test_a_large_chunked_body_is_refused_while_it_is_read",
     ),
     "REQ-04": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         "def test_an_unknown_task_is_not_found",
     ),
     "REQ-05": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         "def test_a_field_out_of_bounds_is_refused_and_leaves_no_job",
     ),
     "REQ-07": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         "def test_a_text_that_python_cannot_take_is_a_syntax_error",
     ),
     "REQ-08": (
-        "tests/integration/api/test_malformed_requests.py",
-        "def test_whatever_is_sent_is_answered_or_refused",
+        "tests/integration/api/contract/test_malformed_requests.py",
+        "def test_any_body_gets_an_answer_or_a_problem",
     ),
     "REQ-10": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         "def test_a_key_with_another_body_is_a_conflict_and_runs_nothing",
     ),
     "REQ-11": (
-        "tests/integration/api/test_score_contract.py",
+        "tests/integration/api/contract/test_score_contract.py",
         '"a callback": {"callback_url"',
     ),
     "LOAD-01": (
@@ -105,7 +105,7 @@ ELSEWHERE = {
     ),
     "LOAD-08": (
         "tests/integration/store/test_queue.py",
-        "def test_the_time_of_a_job_is_one_for_all_attempts",
+        "def test_all_attempts_of_a_job_share_one_deadline",
     ),
     "CRASH-01": (
         "tests/integration/api/test_operation.py",
@@ -136,8 +136,8 @@ ELSEWHERE = {
         "def test_a_draining_server_refuses_jobs_and_finishes_running_ones",
     ),
     "CRASH-11": (
-        "tests/integration/api/test_score_contract.py",
-        "def test_a_client_that_hangs_up_leaves_its_job_running",
+        "tests/integration/api/contract/test_score_contract.py",
+        "def test_a_job_survives_its_client_which_finds_it_by_key",
     ),
     "CRASH-13": (
         "tests/integration/api/test_processes.py",
@@ -145,7 +145,7 @@ ELSEWHERE = {
     ),
     "CRASH-14": (
         "tests/integration/store/test_schema.py",
-        "def test_an_older_server_goes_on_while_a_newer_one_moves_in",
+        "def test_an_older_server_runs_on_during_a_migration",
     ),
 }
 IDS = [f"{group}-{number:02}" for group, numbers in KNOWN.items() for number in numbers]

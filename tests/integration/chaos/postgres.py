@@ -18,7 +18,7 @@ from sqlalchemy import URL, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from reward_server.store.engine import make_engine
-from reward_server.store.postgres.location import find_place
+from reward_server.store.postgres.location import find_location
 from tests.conftest import descendants
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Postgres:
     """A server in one folder; run as root, its files are on a small disk of their own."""
 
     def __init__(self, folder: Path) -> None:
-        self._place = find_place(folder)
+        self._place = find_location(folder)
         self.home = self._place.home
         self.has_disk = _mount(self.home)
         self._place.own(self.home)

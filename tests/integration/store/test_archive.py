@@ -1,4 +1,4 @@
-"""The store as a whole: searched, counted, traced back, taken out and in, and pruned."""
+"""Search, statistics, lineage, export, import and pruning of the store."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_a_program_of_any_length_is_stored_and_its_beginning_is_found(stor
     assert await found(store, text=f"w{399_999:x}ü") == set()
 
 
-async def test_solutions_are_found_by_what_is_known_of_them(store: Store) -> None:
+async def test_solutions_are_filtered_by_their_columns(store: Store) -> None:
     root = await add(store, replace(SUBMISSION, step=1), reward=0.1, duration_seconds=5)
     improving = replace(
         SUBMISSION, step=2, parent_id=str(root), prompt_kind=PromptKind.IMPROVE, run_id="other"
@@ -85,7 +85,7 @@ async def test_solutions_are_found_by_what_is_known_of_them(store: Store) -> Non
         await found(store, parent_id="x")
 
 
-async def test_a_lineage_goes_up_and_down_with_the_change_at_every_step(
+async def test_a_lineage_has_ancestors_and_descendants_with_changes(
     store: Store, archive: Archive
 ) -> None:
     eldest = await add(store, reward=0.1)
@@ -108,9 +108,7 @@ async def test_a_lineage_goes_up_and_down_with_the_change_at_every_step(
     ]
 
 
-async def test_the_numbers_of_a_run_are_those_of_its_solutions(
-    store: Store, archive: Archive
-) -> None:
+async def test_statistics_of_a_run_agree_with_its_solutions(store: Store, archive: Archive) -> None:
     rewards = {1: [0.5, 0.7, 0.9], 2: [1.0]}
     for step, values in rewards.items():
         for reward in values:
@@ -148,7 +146,7 @@ async def empty(engine: AsyncEngine) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.parquet"])
-async def test_what_is_taken_out_comes_back_the_same(
+async def test_an_export_can_be_imported_unchanged(
     store: Store, archive: Archive, engine: AsyncEngine, tmp_path: Path, name: str
 ) -> None:
     first = await add(store, program=LINEAR, stdout_tail="a \ufffd b\n" * 100)
@@ -161,8 +159,8 @@ async def test_what_is_taken_out_comes_back_the_same(
             write(page)
     await empty(engine)
     for page in reading(tmp_path / name):
-        assert await archive.transfer.take_in(page) == 2
-        assert await archive.transfer.take_in(page) == 0
+        assert await archive.transfer.import_records(page) == 2
+        assert await archive.transfer.import_records(page) == 0
     after = await records(archive), [await store.solution(one) for one in (first, second)]
     assert after[0] == before[0]
     assert [one and one.answer for one in after[1]] == [one and one.answer for one in before[1]]
@@ -173,11 +171,13 @@ async def test_what_is_taken_out_comes_back_the_same(
     assert job.state.has_answer
 
 
-async def test_many_pages_are_taken_out_in_order_and_once(store: Store, archive: Archive) -> None:
+async def test_an_export_of_many_pages_has_every_solution_once_in_order(
+    store: Store, archive: Archive
+) -> None:
     added = [await add(store, reward=float(number % 7)) for number in range(12)]
     record = (await records(archive))[0]
     page = [record | {"id": _id(one), "job_id": _id(one + 5000)} for one in range(1100)]
-    assert await archive.transfer.take_in(page) == 1100
+    assert await archive.transfer.import_records(page) == 1100
     seen = Counter([record["id"] for record in await records(archive)])
     assert len(seen) == 1112
     assert set(seen.values()) == {1}
@@ -204,7 +204,7 @@ def _id(number: int) -> str:
     ],
     ids=str,
 )
-async def test_a_record_of_something_else_is_refused(
+async def test_a_record_that_is_not_a_solution_is_refused(
     store: Store, archive: Archive, change: dict[str, object]
 ) -> None:
     await add(store)
@@ -213,7 +213,7 @@ async def test_a_record_of_something_else_is_refused(
         check_record(record | change)
 
 
-async def test_a_page_with_a_record_that_the_store_refuses_adds_nothing(
+async def test_a_page_with_a_refused_record_adds_nothing(
     store: Store, archive: Archive, engine: AsyncEngine
 ) -> None:
     await add(store)
@@ -221,13 +221,13 @@ async def test_a_page_with_a_record_that_the_store_refuses_adds_nothing(
     await empty(engine)
     other = record | {"id": _id(1), "job_id": _id(2), "status": "failed"}
     with pytest.raises(MalformedRecordError, match="valid_is_scored"):
-        await archive.transfer.take_in([record, other])
+        await archive.transfer.import_records([record, other])
     assert await archive.transfer.count(EVERYTHING) == 0
     async with engine.connect() as connection:
         assert (await connection.execute(text("SELECT count(*) FROM jobs"))).scalar_one() == 0
 
 
-def test_files_that_are_none_of_ours_are_refused(tmp_path: Path) -> None:
+def test_files_of_another_format_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="jsonl"):
         check_name(tmp_path / "a.csv")
     for name, content in {
@@ -241,7 +241,7 @@ def test_files_that_are_none_of_ours_are_refused(tmp_path: Path) -> None:
             list(reading(tmp_path / name))
 
 
-def test_a_file_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
+def test_an_unfinished_export_leaves_no_file(tmp_path: Path) -> None:
     def break_off() -> None:
         with writing(tmp_path / "a.jsonl") as write:
             write([{"id": 1}])
@@ -287,7 +287,7 @@ async def test_the_best_and_their_ancestors_are_never_pruned(
     assert await prune_all(archive.pruning, retention) == (0, 0)
 
 
-async def test_without_a_setting_nothing_is_forgotten(
+async def test_nothing_is_pruned_by_default(
     store: Store, archive: Archive, engine: AsyncEngine
 ) -> None:
     await age(engine, *[await add(store, reward=-10.0, failure=FAILURE) for _ in range(3)])

@@ -1,4 +1,4 @@
-"""Batches are made whole or not at all, and closed once."""
+"""Batches are created completely or not at all, and are closed once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_a_batch_has_its_jobs_in_order(batches: Batches, store: Store) -> 
         assert job.submission.sample_id == str(index)
 
 
-async def test_a_conflict_leaves_nothing(
+async def test_a_conflict_creates_no_job_of_the_batch(
     batches: Batches, store: Store, engine: AsyncEngine
 ) -> None:
     await store.accept(NewJob(SUBMISSION, "another", "k2"))
@@ -74,7 +74,7 @@ async def test_a_conflict_leaves_nothing(
     assert (await Queue(engine).state()).queued == 1
 
 
-async def test_one_key_twice_is_one_job(batches: Batches) -> None:
+async def test_a_key_that_occurs_twice_in_a_batch_is_one_job(batches: Batches) -> None:
     twice = [NewJob(SUBMISSION, "digest", "same")] * 2
     _, jobs = await batches.create(twice, 2, cancels_rest=False)
     assert jobs[0] == jobs[1]
@@ -83,7 +83,7 @@ async def test_one_key_twice_is_one_job(batches: Batches) -> None:
     assert await states(batches, again) == [JobState.QUEUED] * 2
 
 
-async def test_batches_with_the_same_keys_do_not_wait_for_each_other(batches: Batches) -> None:
+async def test_batches_with_the_same_keys_do_not_deadlock(batches: Batches) -> None:
     forward, backward = orders(20, "k"), orders(20, "k")[::-1]
     made = await asyncio.gather(
         *(batches.create(one, 1, cancels_rest=False) for one in (forward, backward) * 4)
@@ -98,7 +98,7 @@ async def test_one_key_with_two_bodies_is_a_conflict_within_a_batch(batches: Bat
     assert caught.value.kind is ErrorKind.CONFLICT
 
 
-async def test_a_job_that_was_cancelled_is_run_again_as_the_batchs_own(
+async def test_a_cancelled_job_runs_again_as_the_batchs_own(
     batches: Batches, store: Store, engine: AsyncEngine
 ) -> None:
     known = [(await store.accept(order)).job_id for order in orders(3, "k")]
@@ -134,7 +134,7 @@ async def test_a_large_batch_takes_few_statements_and_waits_in_its_order(
 
 
 @pytest.mark.parametrize("cancels_rest", [True, False])
-async def test_when_enough_have_ended_the_rest_is_as_it_was_asked_for(
+async def test_the_rest_of_a_complete_batch_continues_or_is_cancelled(
     batches: Batches, store: Store, engine: AsyncEngine, *, cancels_rest: bool
 ) -> None:
     queue = Queue(engine)
@@ -149,7 +149,7 @@ async def test_when_enough_have_ended_the_rest_is_as_it_was_asked_for(
     assert await batches.close() == 0
 
 
-async def test_what_another_batch_waits_for_is_not_cancelled(
+async def test_a_job_of_another_open_batch_is_not_cancelled(
     batches: Batches, store: Store, engine: AsyncEngine
 ) -> None:
     first, _ = await batches.create(orders(3, "k"), 1, cancels_rest=True)

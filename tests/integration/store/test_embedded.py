@@ -71,13 +71,13 @@ def postmaster_pid(data_dir: Path) -> int:
     return int(pid_file(data_dir).read_text().splitlines()[0])
 
 
-def test_it_is_durable_and_listens_on_no_network(database_url: str) -> None:
+def test_the_embedded_postgres_is_durable_and_opens_no_port(database_url: str) -> None:
     names = ("fsync", "synchronous_commit", "full_page_writes", "listen_addresses")
     answers = ask(database_url, *(f"SHOW {name}" for name in names))
     assert answers == ["on", "on", "on", ""]
 
 
-def test_nobody_else_can_reach_its_files(data_dir: Path) -> None:
+def test_other_accounts_cannot_read_the_files_of_postgres(data_dir: Path) -> None:
     with embedded_postgres(data_dir):
         assert (data_dir / "postgres").stat().st_mode & 0o077 == 0
 
@@ -90,7 +90,7 @@ def test_it_keeps_its_data_when_the_postmaster_is_killed(data_dir: Path) -> None
         assert ask(url, "SELECT value FROM kept") == [42]
 
 
-def test_a_postgres_that_outlived_its_server_is_joined_and_then_stopped(
+def test_a_postgres_that_survived_its_server_is_joined_and_stopped(
     data_dir: Path,
 ) -> None:
     command = [sys.executable, "-c", _KILLED_SERVER, str(data_dir)]
@@ -104,7 +104,7 @@ def test_a_postgres_that_outlived_its_server_is_joined_and_then_stopped(
     assert not pid_file(data_dir).exists()
 
 
-def test_the_last_to_leave_stops_it(data_dir: Path) -> None:
+def test_the_last_process_to_leave_stops_postgres(data_dir: Path) -> None:
     with embedded_postgres(data_dir) as url:
         with embedded_postgres(data_dir) as joined:
             assert joined == url
@@ -112,7 +112,7 @@ def test_the_last_to_leave_stops_it(data_dir: Path) -> None:
     assert not pid_file(data_dir).exists()
 
 
-def test_stale_files_with_a_recycled_number_do_no_harm(data_dir: Path) -> None:
+def test_a_stale_pid_file_with_a_recycled_pid_is_ignored(data_dir: Path) -> None:
     socket_lock = data_dir / "postgres" / ".s.PGSQL.5432.lock"
     with embedded_postgres(data_dir):
         stale = {path: path.read_text() for path in (pid_file(data_dir), socket_lock)}
@@ -128,7 +128,7 @@ def test_stale_files_with_a_recycled_number_do_no_harm(data_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 120, "a b,c'$(d)\"%é"])
-def test_a_long_or_odd_path_is_served(data_dir: Path, name: str) -> None:
+def test_postgres_starts_in_a_long_or_unusual_path(data_dir: Path, name: str) -> None:
     with embedded_postgres(data_dir / name) as url:
         assert ask(url, "SELECT 1") == [1]
         socket_dir = Path(str(make_url(url).query["host"]))
@@ -151,7 +151,7 @@ def test_a_data_directory_that_is_a_file_is_refused_with_the_remedy(data_dir: Pa
 
 
 @needs_root
-def test_below_a_closed_directory_it_lives_elsewhere_and_nothing_is_opened(
+def test_below_a_closed_directory_the_data_moves_elsewhere(
     data_dir: Path, open_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(location, "STATE_DIR", open_dir / "state")
@@ -167,7 +167,7 @@ def test_below_a_closed_directory_it_lives_elsewhere_and_nothing_is_opened(
 
 
 @needs_root
-def test_a_database_that_is_gone_is_not_replaced_by_an_empty_one(data_dir: Path) -> None:
+def test_a_missing_database_is_not_replaced_by_an_empty_one(data_dir: Path) -> None:
     data_dir.mkdir()
     (data_dir / "postgres").symlink_to(data_dir / "gone")
     with pytest.raises(SetupError, match="is gone"), embedded_postgres(data_dir):
@@ -198,7 +198,7 @@ _DOCKERS_CAPABILITIES = (
 
 @needs_root
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
-def test_root_with_the_capabilities_of_a_docker_container_runs_it(data_dir: Path) -> None:
+def test_root_in_a_docker_container_can_run_postgres(data_dir: Path) -> None:
     kept = "-all,+" + _DOCKERS_CAPABILITIES.replace(",", ",+")
     command = ["setpriv", "--bounding-set", kept, "--inh-caps", "-all", sys.executable, "-c"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -216,7 +216,7 @@ _SYSTEM_PYTHON = Path(f"/usr/bin/python3.{sys.version_info.minor}")
 
 @needs_root
 @pytest.mark.skipif(not _SYSTEM_PYTHON.exists(), reason="needs a Python that anyone can run")
-def test_an_ordinary_user_runs_it_as_himself(data_dir: Path) -> None:
+def test_an_ordinary_user_runs_postgres_as_himself(data_dir: Path) -> None:
     data_dir.mkdir()
     os.chown(data_dir, _ORDINARY, _ORDINARY)
     done = subprocess.run(
@@ -239,7 +239,7 @@ def test_an_ordinary_user_runs_it_as_himself(data_dir: Path) -> None:
     assert (data_dir / "postgres" / "data").stat().st_uid == _ORDINARY
 
 
-def test_a_postgres_that_is_killed_is_started_again_in_its_place(data_dir: Path) -> None:
+def test_a_killed_postgres_is_restarted_in_its_location(data_dir: Path) -> None:
     with embedded_postgres(data_dir) as url, embedded_postgres(data_dir):
         ask(url, "CREATE TABLE kept AS SELECT 42 AS value")
         for _ in range(2):
@@ -250,7 +250,7 @@ def test_a_postgres_that_is_killed_is_started_again_in_its_place(data_dir: Path)
     assert not pid_file(data_dir).exists()
 
 
-def test_it_is_started_again_when_there_is_room_for_it(data_dir: Path) -> None:
+def test_postgres_is_restarted_when_the_disk_has_space_again(data_dir: Path) -> None:
     settings = data_dir / "postgres" / "data" / "postgresql.conf"
     with embedded_postgres(data_dir) as url:
         victim, content = postmaster_pid(data_dir), settings.read_text()
@@ -263,7 +263,7 @@ def test_it_is_started_again_when_there_is_room_for_it(data_dir: Path) -> None:
         assert ask(url, "SELECT 1") == [1]
 
 
-def test_one_that_was_started_out_of_sight_is_left_alone(data_dir: Path) -> None:
+def test_a_postgres_of_another_pid_namespace_is_not_touched(data_dir: Path) -> None:
     origin = data_dir / "postgres" / "started-in"
     with embedded_postgres(data_dir):
         here = origin.read_text()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy import text
 
 from reward_server.errors import InfrastructureError, RequestError
-from reward_server.model import Box, ErrorKind, Failure, Instrumentation, Milestone, Program
+from reward_server.model import ErrorKind, Failure, Program, Verdict
 from reward_server.store.engine import make_engine
 from reward_server.store.queries import Store
 from reward_server.store.queue import Queue
 from reward_server.store.rows import storable
 from reward_server.store.values import JobState, NewJob
-from tests.integration.store.examples import CLAIM, FAILURE, SUBMISSION, TIMINGS, verdict
+from tests.integration.store.examples import CLAIM, FAILURE, SUBMISSION, verdict
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -31,10 +31,11 @@ async def started(store: Store, key: str | None = None) -> tuple[UUID, int]:
 
 async def count(engine: AsyncEngine, table: str) -> int:
     async with engine.connect() as connection:
-        return (await connection.execute(text(f"SELECT count(*) FROM {table}"))).scalar_one()  # noqa: S608
+        rows = await connection.execute(text(f"SELECT count(*) FROM {table}"))  # noqa: S608
+        return int(rows.scalar_one())
 
 
-async def test_an_accepted_job_can_be_run_again_from_its_row(store: Store) -> None:
+async def test_a_job_row_has_all_that_running_it_again_takes(store: Store) -> None:
     submission = replace(SUBMISSION, parent_id=str(uuid4()))
     accepted = await store.accept(NewJob(submission, "digest", "key"))
     assert accepted.is_new
@@ -50,7 +51,7 @@ async def test_without_a_key_every_job_is_new(store: Store) -> None:
     assert second.is_new
 
 
-async def test_the_same_key_joins(store: Store) -> None:
+async def test_the_same_key_joins_the_job(store: Store) -> None:
     job_id, _ = await started(store, "key")
     joined = await store.accept(NewJob(SUBMISSION, "digest", "key"))
     assert (joined.job_id, joined.is_new, joined.state) == (job_id, False, JobState.RUNNING)
@@ -72,7 +73,7 @@ async def test_twenty_at_once_with_one_key_make_one_job(store: Store, engine: As
     assert await count(engine, "jobs") == 1
 
 
-async def test_an_errored_job_is_run_again_by_exactly_one_of_many(
+async def test_only_one_of_many_requests_runs_an_errored_job_again(
     store: Store, engine: AsyncEngine
 ) -> None:
     job_id, attempt = await started(store, "key")
@@ -104,23 +105,18 @@ async def test_an_errored_job_is_not_run_again_for_another_body(
     assert job.state is JobState.ERRORED
 
 
-async def test_a_result_comes_back_whole(store: Store) -> None:
+async def test_a_stored_verdict_is_read_back_whole(store: Store) -> None:
     job_id, attempt = await started(store)
     stored = await store.record(job_id, attempt, verdict())
     answer = await store.answer(job_id)
     assert answer is not None
     assert answer == stored
-    assert (answer.task_id, answer.run_id, answer.step) == ("spaceship", "default", 3)
-    assert (answer.status, answer.valid, answer.failure) == (JobState.SCORED, True, None)
-    assert (answer.reward, answer.score, answer.medal) == (0.8, 0.8, "gold")
-    assert answer.milestones == (Milestone.IMPORTED_PACKAGES, Milestone.LOADED_DATA)
-    assert answer.timings == TIMINGS
-    assert answer.instrumentation == Instrumentation("static", verified=True)
-    assert answer.sandbox == Box("bubblewrap", "base")
-    assert (answer.code, answer.plan) == ("print(1)", "a plan")
-    assert answer.program_digest == Program("print(1)").digest
-    assert answer.peak_memory_bytes == 3 * 2**30
-    assert (answer.pressure, answer.contended) == (0.25, True)
+    expected = verdict()
+    assert answer.submission == replace(SUBMISSION, code=None, wall_seconds=None)
+    assert (answer.status, answer.failure) == (JobState.SCORED, None)
+    assert answer.program_digest == expected.program.digest
+    same = {one.name for one in fields(Verdict)} - {"submission"}
+    assert {n: getattr(answer, n) for n in same} == {n: getattr(expected, n) for n in same}
 
 
 async def test_a_failed_program_has_its_failure(store: Store) -> None:
@@ -129,7 +125,7 @@ async def test_a_failed_program_has_its_failure(store: Store) -> None:
     answer, job = await store.answer(job_id), await store.job(job_id)
     assert answer is not None
     assert job is not None
-    assert (answer.status, answer.valid, answer.failure) == (JobState.FAILED, False, FAILURE)
+    assert (answer.status, answer.failure) == (JobState.FAILED, FAILURE)
     assert (job.state, job.error) == (JobState.FAILED, None)
 
 
@@ -139,14 +135,14 @@ async def test_recording_twice_gives_one_row(store: Store, engine: AsyncEngine) 
     assert await store.record(job_id, attempt, verdict(0.1)) == first
     answer = await store.answer(job_id)
     assert answer is not None
-    assert answer.reward == 0.8
+    assert answer.reward.value == 0.8
     assert await count(engine, "solutions") == 1
 
 
-async def test_many_at_once_record_one_row(store: Store, engine: AsyncEngine) -> None:
+async def test_concurrent_records_make_one_row(store: Store, engine: AsyncEngine) -> None:
     job_id, attempt = await started(store)
-    ids = await asyncio.gather(*(store.record(job_id, attempt, verdict()) for _ in range(10)))
-    assert len(set(ids)) == 1
+    stored = await asyncio.gather(*(store.record(job_id, attempt, verdict()) for _ in range(10)))
+    assert len({one.solution_id for one in stored}) == 1
     assert await count(engine, "solutions") == 1
 
 
@@ -160,7 +156,7 @@ async def test_a_cancelled_job_takes_no_result(store: Store) -> None:
 
 
 @pytest.mark.parametrize("reward", [float("nan"), float("inf"), float("-inf")])
-async def test_a_reward_that_is_no_number_is_refused(store: Store, reward: float) -> None:
+async def test_a_reward_that_is_not_finite_is_refused(store: Store, reward: float) -> None:
     job_id, attempt = await started(store)
     with pytest.raises(InfrastructureError) as caught:
         await store.record(job_id, attempt, verdict(reward))
@@ -179,7 +175,8 @@ async def test_texts_that_postgres_cannot_hold_are_made_storable(store: Store) -
     await store.record(accepted.job_id, accepted.attempt, outcome)
     answer = await store.answer(accepted.job_id)
     assert answer is not None
-    assert (answer.code, answer.plan, answer.stdout_tail, answer.sample_id) == (tidy,) * 4
+    assert answer.program == Program(tidy, tidy)
+    assert (answer.execution.stdout_tail, answer.submission.sample_id) == (tidy, tidy)
     assert not (await store.accept(NewJob(submission, "digest", nasty))).is_new
 
 
@@ -196,7 +193,7 @@ async def test_a_parent_that_is_no_id_is_refused(store: Store) -> None:
         await store.accept(NewJob(replace(SUBMISSION, parent_id="x"), "digest"))
 
 
-async def test_an_unreachable_database_is_our_failure() -> None:
+async def test_an_unreachable_database_is_a_store_error() -> None:
     engine = make_engine("postgres://nobody@/none?host=/nonexistent")
     with pytest.raises(InfrastructureError) as caught:
         await Store(engine).ping()
@@ -222,7 +219,7 @@ async def test_a_connection_that_the_server_closed_is_replaced(
     await engine.dispose()
 
 
-async def test_steps_are_cancelled_together_whatever_state_their_jobs_are_in(
+async def test_cancelling_steps_covers_queued_and_running_jobs(
     store: Store, engine: AsyncEngine
 ) -> None:
     async def add(step: int | None, run_id: str = "r", client: str = "a") -> UUID:
@@ -243,12 +240,12 @@ async def test_steps_are_cancelled_together_whatever_state_their_jobs_are_in(
     assert caught.value.kind is ErrorKind.CANCELLED
 
 
-async def test_steps_that_are_just_being_lent_are_cancelled_too(
+async def test_cancelling_steps_covers_jobs_being_leased_meanwhile(
     store: Store, engine: AsyncEngine
 ) -> None:
     submission = replace(SUBMISSION, run_id="r", step=1)
     jobs = [(await store.accept(NewJob(submission, "digest"))).job_id for _ in range(40)]
     claims = [Queue(engine).claim(CLAIM, 5, ["spaceship"]) for _ in range(4)]
-    cancelled, *_ = await asyncio.gather(store.cancel_steps("r", 1, ""), *claims)
+    cancelled, _ = await asyncio.gather(store.cancel_steps("r", 1, ""), asyncio.gather(*claims))
     assert sorted(cancelled) == sorted(jobs)
     assert await Queue(engine).claim(CLAIM, 5, ["spaceship"]) == []

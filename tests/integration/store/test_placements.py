@@ -19,7 +19,7 @@ SAID = MarkerPlacement(
 )
 
 
-async def test_what_is_kept_is_found_again_and_stays(engine: AsyncEngine) -> None:
+async def test_a_stored_placement_is_found_and_never_changes(engine: AsyncEngine) -> None:
     store = Store(engine)
     assert await store.placement(KEY) is None
     await store.keep_placement(KEY, SAID)
@@ -27,7 +27,7 @@ async def test_what_is_kept_is_found_again_and_stays(engine: AsyncEngine) -> Non
     assert await store.placement(KEY) == SAID
 
 
-async def test_an_answer_of_no_help_is_kept_as_one(engine: AsyncEngine) -> None:
+async def test_a_useless_answer_of_the_model_is_stored_too(engine: AsyncEngine) -> None:
     key, empty = replace(KEY, mode="rewrite"), MarkerPlacement((), "was of no help")
     await Store(engine).keep_placement(key, empty)
     assert await Store(engine).placement(key) == empty
@@ -41,14 +41,14 @@ async def test_an_answer_of_no_help_is_kept_as_one(engine: AsyncEngine) -> None:
         replace(KEY, prompt_version=2),
     ],
 )
-async def test_another_key_is_another_answer(
+async def test_another_key_is_another_placement(
     engine: AsyncEngine, other: MarkerPlacementKey
 ) -> None:
     await Store(engine).keep_placement(KEY, SAID)
     assert await Store(engine).placement(other) is None
 
 
-async def test_without_a_database_it_is_our_fault() -> None:
+async def test_a_placement_without_a_database_is_a_store_error() -> None:
     engine = make_engine("postgresql://nobody@127.0.0.1:1/nothing")
     with pytest.raises(InfrastructureError) as caught:
         await Store(engine).placement(KEY)

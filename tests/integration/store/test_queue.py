@@ -1,4 +1,4 @@
-"""Jobs are lent out in turn, for a time, and never to two at once."""
+"""Workers lease jobs in turn, for a limited time, and never two workers the same job."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def let_lapse(engine: AsyncEngine) -> None:
         )
 
 
-async def test_the_oldest_is_lent_first_and_to_one_alone(store: Store, queue: Queue) -> None:
+async def test_the_oldest_job_is_leased_first_and_to_one_worker(store: Store, queue: Queue) -> None:
     jobs = [await add(store) for _ in range(3)]
     (first,) = await take(queue)
     assert (first.job_id, first.attempt, first.submission) == (jobs[0], 1, SUBMISSION)
@@ -62,7 +62,7 @@ async def test_the_oldest_is_lent_first_and_to_one_alone(store: Store, queue: Qu
     assert await take(queue, 5) == []
 
 
-async def test_many_workers_at_once_share_what_waits(store: Store, queue: Queue) -> None:
+async def test_concurrent_workers_share_the_queue(store: Store, queue: Queue) -> None:
     jobs = {await add(store) for _ in range(40)}
     claims = [LeaseRequest(uuid4(), 60.0) for _ in range(8)]
     taken = await asyncio.gather(*(take(queue, 5, claim) for claim in claims for _ in range(3)))
@@ -72,7 +72,7 @@ async def test_many_workers_at_once_share_what_waits(store: Store, queue: Queue)
     assert set(ids) == jobs
 
 
-async def test_runs_take_turns_however_much_one_has_sent(store: Store, queue: Queue) -> None:
+async def test_runs_take_turns_however_many_jobs_one_has(store: Store, queue: Queue) -> None:
     for _ in range(30):
         await add(store, "large")
     for _ in range(3):
@@ -82,7 +82,7 @@ async def test_runs_take_turns_however_much_one_has_sent(store: Store, queue: Qu
     assert order[6:] == ["large", "large"]
 
 
-async def test_runs_take_turns_where_there_is_one_slot_for_all(store: Store, queue: Queue) -> None:
+async def test_runs_take_turns_with_a_single_slot(store: Store, queue: Queue) -> None:
     for run, count in (("large", 20), ("small", 3)):
         for _ in range(count):
             await add(store, run)
@@ -102,19 +102,19 @@ async def test_a_batch_of_claims_is_fair_as_well(store: Store, queue: Queue) -> 
     assert sorted(runs) == ["a"] * 3 + ["b"] * 2 + ["c"] * 3
 
 
-async def test_an_evaluation_goes_before_all_training(store: Store, queue: Queue) -> None:
+async def test_evaluation_jobs_go_before_training_jobs(store: Store, queue: Queue) -> None:
     await add(store, "training")
     urgent = await add(store, "training", priority=Priority.EVALUATION)
     assert [job.job_id for job in await take(queue)] == [urgent]
 
 
-async def test_a_worker_takes_only_tasks_it_has(store: Store, queue: Queue) -> None:
+async def test_a_worker_leases_only_tasks_that_it_has(store: Store, queue: Queue) -> None:
     await add(store)
     assert await queue.claim(CLAIM, 5, ["another"]) == []
     assert len(await take(queue)) == 1
 
 
-async def test_a_lease_that_lapses_is_a_fault_and_fences_off_its_worker(
+async def test_an_expired_lease_counts_as_a_fault_and_fences_its_worker(
     store: Store, queue: Queue, engine: AsyncEngine
 ) -> None:
     job_id = await add(store)
@@ -132,7 +132,7 @@ async def test_a_lease_that_lapses_is_a_fault_and_fences_off_its_worker(
     await store.record(job_id, current.attempt, verdict())
 
 
-async def test_a_worker_that_comes_back_to_a_job_of_its_own_is_fenced_too(
+async def test_a_worker_is_fenced_from_an_earlier_attempt_of_its_own(
     store: Store, queue: Queue, engine: AsyncEngine
 ) -> None:
     job_id = await add(store)
@@ -145,7 +145,7 @@ async def test_a_worker_that_comes_back_to_a_job_of_its_own_is_fenced_too(
         await store.record(job_id, stale.attempt, verdict())
 
 
-async def test_attempts_are_bounded_and_the_end_is_ours(
+async def test_a_job_without_attempts_left_ends_with_worker_lost(
     store: Store, queue: Queue, engine: AsyncEngine
 ) -> None:
     job_id = await add(store)
@@ -178,14 +178,14 @@ async def test_the_last_attempt_is_not_retried(store: Store, queue: Queue) -> No
     assert await queue.fail(job_id, job.attempt, ErrorKind.SANDBOX_LOST, "gone")
 
 
-async def test_the_time_of_a_job_is_one_for_all_attempts(store: Store, queue: Queue) -> None:
+async def test_all_attempts_of_a_job_share_one_deadline(store: Store, queue: Queue) -> None:
     job_id = await add(store, budget_seconds=0.0)
     (job,) = await take(queue)
     assert job.left_seconds <= 0
     assert not await queue.retry(job_id, job.attempt, 5, 0.0)
 
 
-async def test_what_is_given_back_spoils_no_attempt(store: Store, queue: Queue) -> None:
+async def test_a_released_job_loses_no_attempt(store: Store, queue: Queue) -> None:
     job_id = await add(store)
     await take(queue)
     assert await queue.release(CLAIM.worker) == 1
@@ -195,7 +195,7 @@ async def test_what_is_given_back_spoils_no_attempt(store: Store, queue: Queue) 
     assert (again.attempt, job.faults) == (2, 0)
 
 
-async def test_a_dead_workers_jobs_are_taken_at_once(store: Store, queue: Queue) -> None:
+async def test_jobs_of_a_dead_worker_are_requeued_at_once(store: Store, queue: Queue) -> None:
     await add(store)
     await take(queue)
     assert await queue.workers() == {CLAIM.worker}
@@ -203,7 +203,7 @@ async def test_a_dead_workers_jobs_are_taken_at_once(store: Store, queue: Queue)
     assert await queue.expire(3, [CLAIM.worker]) == 1
 
 
-async def test_what_nobody_takes_ends(store: Store, queue: Queue) -> None:
+async def test_a_job_that_no_worker_takes_ends(store: Store, queue: Queue) -> None:
     job_id = await add(store)
     assert await queue.give_up(3600) == 0
     assert await queue.give_up(0) == 1
@@ -224,7 +224,7 @@ async def test_a_cancelled_job_runs_again_only_when_it_is_sent_again(
     assert (job.job_id, job.attempt) == (job_id, 2)
 
 
-async def test_the_state_tells_what_waits_and_for_whom(store: Store, queue: Queue) -> None:
+async def test_the_queue_state_counts_jobs_by_client(store: Store, queue: Queue) -> None:
     await add(store, client="a")
     await add(store, client="a")
     await add(store, client="b")

@@ -1,4 +1,4 @@
-"""Rewards under other schemes are kept beside the answers, which stay as they were given."""
+"""Rewards under other schemes are stored beside the answers, which never change."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest
 from sqlalchemy import text
 
 from reward_server.errors import InfrastructureError
-from reward_server.model import ErrorKind, Milestone
+from reward_server.model import ErrorKind, Milestone, Reward
 from reward_server.rescoring import TaskTally, rescore
 from reward_server.reward.normalised import NormalisedScheme
 from reward_server.reward.paper import PaperScheme
 from reward_server.store.engine import downgrade, upgrade
-from reward_server.store.values import KeptReward, OutcomeFilter
+from reward_server.store.values import KeptReward, OutcomeFilter, StoredOutcome
 from reward_server.tasks.base import Source
 from reward_server.tasks.manifest import Manifest, write_manifest
 from reward_server.tasks.registry import Registry
@@ -106,7 +106,7 @@ async def test_a_page_is_kept_as_a_whole_or_not_at_all(store: Store, value: floa
     assert (await found(store, one)).rewards == ()
 
 
-async def test_rewards_go_with_their_solution(store: Store, engine: AsyncEngine) -> None:
+async def test_rewards_are_deleted_with_their_solution(store: Store, engine: AsyncEngine) -> None:
     solution_id = await add(store)
     await store.keep_rewards("normalised", 1, {solution_id: 0.5})
     async with engine.connect() as connection:
@@ -115,9 +115,9 @@ async def test_rewards_go_with_their_solution(store: Store, engine: AsyncEngine)
         assert rows.scalar_one() == 0
 
 
-async def test_outcomes_come_page_by_page_with_what_a_reward_is_made_of(store: Store) -> None:
+async def test_outcomes_come_in_pages_with_all_that_a_reward_takes(store: Store) -> None:
     ids = [await add(store, failure=FAILURE if number % 2 else None) for number in range(5)]
-    seen = []
+    seen: list[StoredOutcome] = []
     last = None
     while page := await store.outcomes(ALL, last, 2):
         seen += page
@@ -132,15 +132,15 @@ async def test_outcomes_come_page_by_page_with_what_a_reward_is_made_of(store: S
     assert await store.outcomes(OutcomeFilter(run_id="\x00"), None, 2) == ()
 
 
-async def test_stored_solutions_are_rescored_and_stay_as_they_are(
-    store: Store, tmp_path: Path
-) -> None:
+async def test_rescoring_does_not_change_stored_solutions(store: Store, tmp_path: Path) -> None:
     valid, failed = await add(store, OF_PIZZA), await add(store, OF_PIZZA, failure=FAILURE)
     before = [(await found(store, one)).answer for one in (valid, failed)]
     registry = prepared(tmp_path)
     tallies = await tallied(store, registry, NormalisedScheme())
     earned = (0.8 - 0.5) / (0.97908 - 0.5)
-    assert await kept(store, valid) == {"normalised": (1, pytest.approx(earned))}
+    version, value = (await kept(store, valid))["normalised"]
+    assert version == 1
+    assert value == pytest.approx(earned)
     assert await kept(store, failed) == {"normalised": (1, -0.8)}
     tally = tallies[PIZZA]
     assert (tally.rescored, tally.skipped, tally.mean_before) == (2, 0, 0.8)
@@ -151,7 +151,7 @@ async def test_stored_solutions_are_rescored_and_stay_as_they_are(
     assert (await found(store, valid)).rewards == rewards
 
 
-async def test_solutions_on_other_data_are_skipped_unless_the_scheme_needs_no_scale(
+async def test_solutions_on_other_data_are_skipped_if_a_scale_is_needed(
     store: Store, tmp_path: Path
 ) -> None:
     pizza, unknown = await add(store, OF_PIZZA), await add(store)
@@ -166,7 +166,7 @@ async def test_solutions_on_other_data_are_skipped_unless_the_scheme_needs_no_sc
     assert await kept(store, unknown) == {"paper": (1, 0.8)}
 
 
-async def test_only_what_is_asked_for_is_rescored_over_many_pages(
+async def test_only_selected_solutions_are_rescored(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reward_server.rescoring._PAGE", 2)
@@ -217,4 +217,4 @@ async def test_solutions_from_before_schemes_had_versions_have_the_first(
     await downgrade(engine, "0003")
     await upgrade(engine)
     detail = await found(store, solution_id)
-    assert (detail.answer.scheme, detail.answer.scheme_version) == ("paper", 1)
+    assert detail.answer.reward == Reward(0.8, "paper", 1)

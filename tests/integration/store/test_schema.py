@@ -67,7 +67,9 @@ async def sync(engine: AsyncEngine, work: Callable[[Connection], object]) -> obj
         return await connection.run_sync(work)
 
 
-async def test_the_migrations_add_up_to_the_models(engine: AsyncEngine, empty: AsyncEngine) -> None:
+async def test_the_migrations_create_the_schema_of_the_tables(
+    engine: AsyncEngine, empty: AsyncEngine
+) -> None:
     await sync(empty, metadata.create_all)
     assert await facts(engine) == await facts(empty)
     assert "ck_solutions_reward_is_finite" in str(await facts(engine))
@@ -104,11 +106,11 @@ async def test_solutions_from_before_pressure_was_known_stay(
     assert await facts(empty) == await facts(engine)
     detail = await Store(empty).solution(solution_id)
     assert detail is not None
-    assert (detail.answer.pressure, detail.answer.contended) == (None, False)
-    assert detail.answer.reward == 0.8
+    assert (detail.answer.execution.pressure, detail.answer.execution.contended) == (None, False)
+    assert detail.answer.reward.value == 0.8
 
 
-async def test_concurrent_starts_take_turns(empty: AsyncEngine, engine: AsyncEngine) -> None:
+async def test_concurrent_migrations_take_turns(empty: AsyncEngine, engine: AsyncEngine) -> None:
     await asyncio.gather(*(upgrade(empty) for _ in range(5)))
     assert await facts(empty) == await facts(engine)
 
@@ -155,7 +157,7 @@ def hindrances(before: Facts, after: Facts) -> list[str]:
     ]
 
 
-async def test_an_older_server_goes_on_while_a_newer_one_moves_in(empty: AsyncEngine) -> None:
+async def test_an_older_server_runs_on_during_a_migration(empty: AsyncEngine) -> None:
     every = revisions()
     for before, after in pairwise(every[every.index(_FIRST_SHARED) :]):
         await upgrade(empty, before)
@@ -164,7 +166,7 @@ async def test_an_older_server_goes_on_while_a_newer_one_moves_in(empty: AsyncEn
         assert hindrances(older, await facts(empty)) == [], after
 
 
-async def test_what_would_stop_an_older_server_is_found(empty: AsyncEngine) -> None:
+async def test_a_migration_that_breaks_an_older_server_is_detected(empty: AsyncEngine) -> None:
     await upgrade(empty, "0004")
     older = await facts(empty)
     await upgrade(empty, "0005")
@@ -179,7 +181,7 @@ async def test_what_would_stop_an_older_server_is_found(empty: AsyncEngine) -> N
     ]
 
 
-async def test_a_store_in_use_is_not_held_up_while_an_index_is_made(
+async def test_creating_an_index_does_not_block_writers(
     engine: AsyncEngine, empty: AsyncEngine
 ) -> None:
     await upgrade(empty, _BEFORE_INDEXES)
@@ -205,7 +207,7 @@ async def until_an_index_waits(engine: AsyncEngine) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_an_index_that_was_interrupted_is_made_anew(
+async def test_an_interrupted_index_is_created_again(
     engine: AsyncEngine, empty: AsyncEngine
 ) -> None:
     await upgrade(empty)
@@ -227,7 +229,7 @@ async def test_an_index_that_was_interrupted_is_made_anew(
     assert await facts(empty) == await facts(engine)
 
 
-async def test_a_table_that_is_in_use_is_waited_for_without_holding_up_others(
+async def test_a_migration_waits_for_a_table_without_blocking_others(
     empty: AsyncEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     await upgrade(empty, _BEFORE_INDEXES)

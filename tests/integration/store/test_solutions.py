@@ -59,7 +59,7 @@ async def test_pages_over_ties_show_every_line_once_and_in_order(
     assert {line.solution_id for line in lines} == added
 
 
-async def test_a_line_added_meanwhile_neither_repeats_nor_hides_others(store: Store) -> None:
+async def test_a_solution_added_meanwhile_does_not_shift_pages(store: Store) -> None:
     added = {await add(store, reward=reward) for reward in (1.0, 2.0, 3.0, 4.0)}
     first = await store.solutions(SolutionFilter(limit=2))
     await add(store, reward=9.0)
@@ -112,7 +112,7 @@ def encoded(*parts: object) -> str:
         urlsafe_b64encode(b"5").decode(),
     ],
 )
-async def test_a_malformed_cursor_is_the_callers_fault(store: Store, cursor: str) -> None:
+async def test_a_malformed_cursor_is_an_invalid_request(store: Store, cursor: str) -> None:
     with pytest.raises(RequestError) as caught:
         await store.solutions(SolutionFilter(cursor=cursor))
     assert caught.value.kind is ErrorKind.INVALID_REQUEST
@@ -121,14 +121,14 @@ async def test_a_malformed_cursor_is_the_callers_fault(store: Store, cursor: str
 @pytest.mark.parametrize(
     "moment", ["x", 5, None, "2026-01-01", "0001-01-01T00:00:00+23:00", "9999-12-31T23:59:59-23:00"]
 )
-async def test_a_malformed_time_is_the_callers_fault(store: Store, moment: object) -> None:
+async def test_a_malformed_time_is_an_invalid_request(store: Store, moment: object) -> None:
     cursor = encoded("time", moment, str(uuid4()))
     with pytest.raises(RequestError):
         await store.solutions(SolutionFilter(order=SortOrder.TIME, cursor=cursor))
 
 
 @pytest.mark.parametrize("limit", [0, -1, 501])
-async def test_a_limit_out_of_bounds_is_the_callers_fault(store: Store, limit: int) -> None:
+async def test_a_limit_out_of_range_is_an_invalid_request(store: Store, limit: int) -> None:
     with pytest.raises(RequestError):
         await store.solutions(SolutionFilter(limit=limit))
 
@@ -152,7 +152,7 @@ async def test_a_solution_knows_its_ancestors_and_children(store: Store) -> None
     assert [one.solution_id for one in of_leaf.ancestors] == [middle, root]
 
 
-async def test_a_lineage_that_bites_its_tail_ends(store: Store, engine: AsyncEngine) -> None:
+async def test_a_cyclic_lineage_ends(store: Store, engine: AsyncEngine) -> None:
     first = await add(store)
     second = await child(store, first)
     async with engine.connect() as connection:

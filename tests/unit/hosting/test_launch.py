@@ -113,7 +113,7 @@ def test_further_flags_are_passed_on_and_come_last() -> None:
 
 @pytest.mark.parametrize("flag", ["--host", "--host=0.0.0.0", "--api_key", "--revision=main"])
 def test_no_further_flag_undoes_what_was_checked(flag: str) -> None:
-    with pytest.raises(SetupError, match="stands before the --"):
+    with pytest.raises(SetupError, match="before the --"):
         plan(Hosting(further=(flag, "x")), GPU_BUILD, GPU_MACHINE)
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/http.md, each run as it stands, on a good day and on a bad one."""
+"""The examples of docs/http.md run unchanged, with and without failures of the server."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def assert_told(said: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_tells_a_failure_of_the_program_from_one_of_ours(
+def test_an_example_distinguishes_program_and_server_failures(
     server: RunningServer, name: str
 ) -> None:
     said = run(name, server.url)
@@ -126,13 +126,13 @@ def test_an_example_comes_back_with_the_same_key(server: RunningServer, name: st
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_wrong_request_ends_an_example(name: str, server: RunningServer) -> None:
+def test_an_invalid_request_ends_an_example(name: str, server: RunningServer) -> None:
     with pytest.raises(AssertionError, match=r"40[45]|is wrong"):
         run(name, f"{server.url}/nowhere")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_page_shows_the_example_as_it_is(name: str) -> None:
+def test_the_page_shows_the_current_text_of_the_example(name: str) -> None:
     page = (ROOT / "docs" / "http.md").read_text()
     text = (FOLDER / name).read_text()
     assert f"\n{text}```\n" in page, f"docs/http.md does not show docs/examples/{name} as it is"

@@ -1,4 +1,4 @@
-"""`POST /score` as a trainer meets it: the answer's keys, joining by key, waiting, errors."""
+"""The contract of `POST /score`: the keys of answers, idempotency keys, waiting, errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_answer_has_the_same_keys(
     assert (answer["status"] == "scored") == answer["valid"] == (answer["error"] is None)
 
 
-def test_a_valid_submission_earns_its_score_with_the_sign_flipped_where_lower_is_better(
+def test_the_reward_is_the_score_negated_if_lower_is_better(
     client: httpx.Client,
 ) -> None:
     answer = post(client, code=HONEST).json()
@@ -62,7 +62,7 @@ def test_a_valid_submission_earns_its_score_with_the_sign_flipped_where_lower_is
     assert answer["reward"] == -answer["score"] < 0
 
 
-def test_prose_without_a_program_and_a_program_that_does_not_parse_earn_the_floor(
+def test_no_program_or_an_unparsable_one_earns_the_lowest_reward(
     client: httpx.Client,
 ) -> None:
     prose = post(client, completion="I would use boosting.").json()
@@ -171,7 +171,7 @@ def test_an_unknown_task_is_not_found(client: httpx.Client, task_id: str) -> Non
 
 
 @pytest.mark.parametrize("task_id", ["", "x" * 10_000, 5, None])
-def test_a_task_id_that_is_none_is_refused(client: httpx.Client, task_id: object) -> None:
+def test_a_malformed_task_id_is_refused(client: httpx.Client, task_id: object) -> None:
     response = client.post("/score", json={"task_id": task_id, "code": "print(1)"})
     assert_problem(response, 422, "invalid_request")
 
@@ -181,7 +181,7 @@ def test_a_large_body_is_refused_by_its_announced_length(client: httpx.Client) -
     assert_problem(response, 413, "too_large")
 
 
-def test_a_large_body_in_chunks_is_refused_while_it_comes_in(client: httpx.Client) -> None:
+def test_a_large_chunked_body_is_refused_while_it_is_read(client: httpx.Client) -> None:
     sent = 0
 
     def chunks() -> Iterator[bytes]:
@@ -213,7 +213,7 @@ def test_unknown_paths_and_methods_are_problem_documents(client: httpx.Client) -
     assert_problem(client.get("/v1/solutions", params={"where": "1"}), 422, "invalid_request")
 
 
-def test_one_key_runs_a_program_once_however_often_it_is_sent(client: httpx.Client) -> None:
+def test_repeated_requests_with_one_key_run_the_program_once(client: httpx.Client) -> None:
     key, run_id = str(uuid.uuid4()), str(uuid.uuid4())
     code = "import time\ntime.sleep(0.5)\n"
 
@@ -250,7 +250,7 @@ def test_a_key_with_another_body_is_a_conflict_and_runs_nothing(client: httpx.Cl
     assert count(client) == before
 
 
-def test_a_wait_that_is_too_short_gives_the_job_and_the_job_gives_the_answer(
+def test_a_short_wait_returns_the_job_which_has_the_answer_later(
     client: httpx.Client,
 ) -> None:
     response = post(client, code="import time\ntime.sleep(1)\n", wait_seconds=0)
@@ -263,7 +263,7 @@ def test_a_wait_that_is_too_short_gives_the_job_and_the_job_gives_the_answer(
     assert list(ended.json()) == KEYS
 
 
-def test_a_client_that_hangs_up_leaves_its_job_running_and_finds_it_by_key(
+def test_a_job_survives_its_client_which_finds_it_by_key(
     client: httpx.Client,
 ) -> None:
     body = {"code": "import time\ntime.sleep(1)\n", "idempotency_key": str(uuid.uuid4())}
@@ -345,15 +345,15 @@ def test_a_task_comes_with_a_briefing_within_its_budget(client: httpx.Client) ->
     short = client.get(f"/v1/tasks/{TASK}", params={"budget": 1600}).json()
     assert short["budget"] == 1600
     assert len(short["briefing"]) <= 1600 < len(described["briefing"]) <= 6000
-    for told in (short, described):
-        assert "id,EAP,HPL,MWS" in told["briefing"]
-        assert "scikit-learn " in told["briefing"]
+    for task in (short, described):
+        assert "id,EAP,HPL,MWS" in task["briefing"]
+        assert "scikit-learn " in task["briefing"]
     for wrong in (1599, 200_001, "many"):
         response = client.get(f"/v1/tasks/{TASK}", params={"budget": wrong})
         assert_problem(response, 422, "invalid_request")
 
 
-def test_an_integer_may_be_written_with_a_point(client: httpx.Client) -> None:
+def test_an_integer_may_be_written_as_a_float(client: httpx.Client) -> None:
     body = {"task_id": TASK, "code": "print(1)", "step": 3.0, "idempotency_key": str(uuid.uuid4())}
     first = client.post("/score", json=body)
     assert first.status_code == 200, first.text

@@ -1,4 +1,4 @@
-"""On every twin a constant, a simple and a good program come out in that order, clearly apart.
+"""On every twin a constant, a simple and a good program earn clearly increasing rewards.
 
 The programs are in `tests/integration/tasks/ladders/<task>/`, with the least difference between two
 neighbours' rewards in `ladder.toml`. They are posted together and run in boxes as any other.
@@ -18,7 +18,7 @@ from reward_server.tasks.folders import find_folders
 if TYPE_CHECKING:
     import httpx
 
-LADDERS = Path(__file__).parents[1] / "tasks" / "ladders"
+LADDERS = Path(__file__).parents[2] / "tasks" / "ladders"
 RUNGS = ("constant", "simple", "good")
 TASKS = tuple(find_folders())
 

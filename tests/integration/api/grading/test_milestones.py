@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import RunningServer
 
-SOLUTIONS = Path(__file__).parent / "solutions"
-PYTHON = Path(__file__).parents[3] / ".venv-sandbox" / "bin" / "python"
+SOLUTIONS = Path(__file__).parents[1] / "solutions"
+PYTHON = Path(__file__).parents[4] / ".venv-sandbox" / "bin" / "python"
 IN_TURN = (
     Milestone.IMPORTED_PACKAGES,
     Milestone.LOADED_DATA,

@@ -99,7 +99,7 @@ def shown(client: httpx.Client, answer: dict[str, Any]) -> dict[str, Any]:
     return solution
 
 
-def test_the_sample_stands_at_the_teams_that_sent_it_and_earns_nothing(
+def test_the_sample_submission_has_a_standing_but_no_reward(
     own_client: httpx.Client,
 ) -> None:
     answer = score(own_client, COPY.format(TASK))
@@ -120,7 +120,7 @@ def test_a_failure_earns_less_and_has_no_standing(own_client: httpx.Client) -> N
     assert shown(own_client, answer)["standing"] is None
 
 
-def test_a_twin_wins_no_medal_and_stands_about_somewhere(own_client: httpx.Client) -> None:
+def test_a_twin_wins_no_medal_and_has_an_inexact_standing(own_client: httpx.Client) -> None:
     answer = score(own_client, COPY.format(TWIN), TWIN)
     standing = shown(own_client, answer)["standing"]
     assert (standing["medal"], standing["teams"], standing["exact"]) == (None, 878, False)
@@ -138,7 +138,7 @@ def test_lists_and_details_show_the_version_of_the_scheme(own_client: httpx.Clie
     assert {line["scheme_version"] for line in listed} == {1}
 
 
-def test_rescoring_beside_the_server_shows_in_solutions_and_changes_no_answer(
+def test_rescoring_adds_rewards_and_changes_no_answer(
     own_client: httpx.Client, own_dir: Path
 ) -> None:
     answers = [score(own_client, code, run_id="one") for code in (COPY.format(TASK), EVEN, "x = 1")]
@@ -164,7 +164,7 @@ def test_rescoring_beside_the_server_shows_in_solutions_and_changes_no_answer(
     assert rewards["paper"]["value"] == -answers[0]["score"]
 
 
-def test_the_numbers_of_the_scheme_in_use_are_those_that_are_set(
+def test_rescoring_by_the_active_scheme_uses_its_settings(
     own_client: httpx.Client, own_dir: Path
 ) -> None:
     answer = score(own_client, "x = 1", run_id="set")

@@ -1,4 +1,4 @@
-"""Everything that the OpenAPI document promises, tried by Schemathesis on a running server.
+"""Schemathesis tests a running server against its OpenAPI document.
 
 FUZZ_EXAMPLES and FUZZ_SEED make a longer run, or another one; what is repeatable is which requests
 are drawn, not how soon programs end.
@@ -54,7 +54,10 @@ def fuzz(url: str, folder: Path, *options: str) -> subprocess.CompletedProcess[s
         "--no-color",
         "--workers=1",
     ]
-    hooks = {"SCHEMATHESIS_HOOKS": "tests.integration.api.fuzzing_hooks", "PYTHONPATH": str(ROOT)}
+    hooks = {
+        "SCHEMATHESIS_HOOKS": "tests.integration.api.contract.fuzzing_hooks",
+        "PYTHONPATH": str(ROOT),
+    }
     return subprocess.run(
         [command, *words, *options],
         env={**os.environ, **hooks},
@@ -77,7 +80,7 @@ def guarded(data_dir: Path, tmp_path: Path) -> Iterator[str]:
             stop_server(process)
 
 
-def test_the_server_keeps_what_its_document_promises(guarded: str, tmp_path: Path) -> None:
+def test_the_server_conforms_to_its_document(guarded: str, tmp_path: Path) -> None:
     done = fuzz(guarded, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads((ROOT / "docs" / "openapi.json").read_text())
@@ -121,7 +124,7 @@ def _serve(answer: tuple[int, str]) -> http.server.ThreadingHTTPServer:
         ("/v1/tasks", 200, '{"tasks": []}', "API accepts requests without authentication"),
     ],
 )
-def test_a_server_that_breaks_a_promise_is_found_out(
+def test_a_server_that_violates_its_document_is_detected(
     tmp_path: Path, path: str, status: int, body: str, found: str
 ) -> None:
     with _serve((status, body)) as server:

@@ -1,7 +1,7 @@
-"""What Schemathesis is told about this server, as a module that it loads.
+"""Hooks that Schemathesis loads to test this server.
 
 Requests stay what they were drawn as, except where they would only cost time, where they would
-never get beyond the first door, or where JSON Schema has no words for what is asked for. Only parts
+be refused at once, or where JSON Schema cannot express a condition. Only parts
 that are valid by themselves are touched, so that a request that was drawn as invalid stays so.
 """
 
@@ -35,7 +35,7 @@ _job_ids: deque[str] = deque(maxlen=FEW)
 
 
 @schemathesis.hook
-def after_call(context: HookContext, case: Case, response: Response) -> None:
+def after_call(context: HookContext, case: Case[Any], response: Response) -> None:
     """Remember jobs, so that there are some to wait for."""
     del context, case
     found = _JOB_FIRST.match(response.content)
@@ -44,7 +44,7 @@ def after_call(context: HookContext, case: Case, response: Response) -> None:
 
 
 @schemathesis.check
-def every_line_is_a_result(ctx: CheckContext, response: Response, case: Case) -> None:
+def every_line_is_a_result(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
     """Look into a stream of lines, of which Schemathesis sees a text."""
     del ctx
     if not case.path.endswith("/score/batch") or response.status_code != 200:
@@ -57,7 +57,9 @@ def every_line_is_a_result(ctx: CheckContext, response: Response, case: Case) ->
 
 
 @schemathesis.hook
-def filter_failure(context: HookContext, failure: Failure, case: Case, response: Response) -> bool:
+def filter_failure(
+    context: HookContext, failure: Failure, case: Case[Any], response: Response
+) -> bool:
     """Let a job that a request before cancelled have no reward: that 503 is the truth."""
     del context, case
     is_cancelled = response.status_code == 503 and b'"kind":"cancelled"' in response.content
@@ -65,30 +67,34 @@ def filter_failure(context: HookContext, failure: Failure, case: Case, response:
 
 
 @schemathesis.hook
-def before_call(context: HookContext, case: Case, kwargs: Part) -> None:
+def before_call(context: HookContext, case: Case[Any], kwargs: Part) -> None:
     del context, kwargs
     if isinstance(case.path_parameters, dict):
         _aim(case.path_parameters)
     if isinstance(case.query, dict):
         _shorten(case.query)
         case.query.pop("cursor", None)  # a valid one comes from a list, and tests of lists have it
-    if not isinstance(case.body, dict):
-        return
-    _thin_out(case.body)
-    _even_out(case.body)
-    _choose_once(case.body)
-    _pack(case.body)
-    _know(case.body)
-    if "Idempotency-Key" in (case.headers or {}):
-        case.body.pop("idempotency_key", None)  # of two, both have to be the same
-    for part in (case.body, *_items(case.body)):
+    if isinstance(case.body, dict):
+        _make_likely(case.body, has_header_key="Idempotency-Key" in (case.headers or {}))
+
+
+def _make_likely(body: Part, *, has_header_key: bool) -> None:
+    """Change a drawn body in place so that the server is likely to accept it."""
+    _thin_out(body)
+    _even_out(body)
+    _choose_once(body)
+    _pack(body)
+    _know(body)
+    if has_header_key:
+        body.pop("idempotency_key", None)  # the header and the body must agree
+    for part in (body, *_items(body)):
         _shorten(part)
         _orphan(part)
         _aim(part)
-    if isinstance(case.body.get("labels"), list):
-        case.body["labels"] = [_aim({"label": one})["label"] for one in case.body["labels"]]
-    if isinstance(case.body.get("reward_info"), dict):
-        case.body["reward_info"].setdefault("task_id", TASK)
+    if isinstance(body.get("labels"), list):
+        body["labels"] = [_aim({"label": one})["label"] for one in body["labels"]]
+    if isinstance(body.get("reward_info"), dict):
+        body["reward_info"].setdefault("task_id", TASK)
 
 
 def _items(body: Part) -> list[Part]:
@@ -123,9 +129,10 @@ def _thin_out(body: Part) -> None:
 def _even_out(body: Part) -> None:
     """Give OpenRLHF's lists the same length, and every text its prompt."""
     lists = [body.get(name) for name in ("query", "prompts", "labels")]
-    if not all(isinstance(one, list) and one for one in lists):
+    counts = [len(one) for one in lists if isinstance(one, list)]
+    if len(counts) < len(lists) or not all(counts):
         return
-    count = min(len(one) for one in lists)
+    count = min(counts)
     body["query"], body["labels"] = (body[name][:count] for name in ("query", "labels"))
     body["prompts"] = ["" if isinstance(text, str) else text for text in body["prompts"][:count]]
 

@@ -1,4 +1,4 @@
-"""Tasks that are not built in, through a real server: a new one, and MLE-bench's competitions."""
+"""Tasks outside of the catalog on a real server: a new one, and competitions of MLE-bench."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from reward_server import tasks
+from reward_server.cli import tasks
 from reward_server.tasks.catalog.template import write_task
 from reward_server.tasks.preparation.prepare import prepare_task
 from tests.conftest import ROOT, start_server, stop_server
@@ -127,7 +127,7 @@ def test_a_broken_grader_is_never_a_reward(other: httpx.Client) -> None:
 @pytest.mark.parametrize(
     "task_id", [made.POINTED, made.CLASHING, made.OTHER_FORMAT, "without-data"]
 )
-def test_what_is_not_served_is_unknown_and_tells_no_path(
+def test_a_task_that_is_not_served_is_unknown_without_a_path(
     other: httpx.Client, place: TaskPlace, task_id: str
 ) -> None:
     answer = score(other, task_id, "pass")
@@ -135,7 +135,7 @@ def test_what_is_not_served_is_unknown_and_tells_no_path(
     assert str(place.root) not in answer.text
 
 
-def test_programs_see_public_data_alone_and_cannot_change_it(other: httpx.Client) -> None:
+def test_programs_see_only_public_data_and_cannot_change_it(other: httpx.Client) -> None:
     code = (
         "import os\n"
         f"os.chdir('/workdir/{made.FRUIT}/prepared')\n"
@@ -158,7 +158,7 @@ def test_data_that_is_prepared_while_the_server_runs_is_served(
         (place.root / "data" / task_id).rename(place.root / "unused")
 
 
-def test_the_command_line_knows_them_too(here: TaskPlace) -> None:
+def test_the_command_line_lists_competitions_too(here: TaskPlace) -> None:
     listed = run("list")
     assert all(task_id in listed for task_id in (NEW, made.FRUIT, made.RIVER))
     assert "not served pointed-at: its direction is not known" in listed
@@ -171,7 +171,7 @@ def test_the_command_line_knows_them_too(here: TaskPlace) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_the_command_line_says_what_is_wrong() -> None:
+def test_the_command_line_explains_errors() -> None:
     assert "ok" in run("check", made.RIVER)
     assert "the grader fails" in run("check", made.SCALES, status=1)
     assert "Git LFS" in run("check", made.POINTED, status=1)
@@ -186,5 +186,5 @@ def test_a_new_task_is_written_by_the_command_line(tmp_path: Path) -> None:
     assert "already" in run("new", "brand-new", "--directory", tmp_path, status=1)
 
 
-def test_nothing_was_left_where_the_server_runs() -> None:
+def test_no_files_are_left_in_the_working_directory() -> None:
     assert not (ROOT / "cache").exists()

@@ -1,4 +1,4 @@
-"""The OpenAPI document: complete, kept in a file, and the same from the command and the server."""
+"""The OpenAPI document is complete, and equal in the file, the command and the server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reward_server.api.app import create_app
-from reward_server.api.openapi import never_opened
+from reward_server.api.openapi import no_services
 from tests.conftest import COMMAND, ROOT
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SUBMITS = {"score", "score_unversioned", "submit_job", "submit_batch", "stream_b
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return create_app(never_opened).openapi()
+    return create_app(no_services).openapi()
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def run(*options: object) -> str:
-    words = [COMMAND, "openapi", *map(str, options)]
+    words = [str(COMMAND), "openapi", *map(str, options)]
     # No settings and no data directory: the command needs neither a database nor a sandbox.
     return subprocess.run(words, env={}, capture_output=True, text=True, check=True).stdout
 
@@ -61,8 +61,8 @@ def outline(document: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_kept_copy_is_what_the_command_prints(tmp_path: Path) -> None:
     printed = run()
-    told = "docs/openapi.json is old: reward-server openapi --output docs/openapi.json"
-    assert outline(json.loads(printed)) == outline(json.loads(KEPT.read_text())), told
+    remedy = "docs/openapi.json is old: reward-server openapi --output docs/openapi.json"
+    assert outline(json.loads(printed)) == outline(json.loads(KEPT.read_text())), remedy
     assert run("--output", tmp_path / "document.json") == ""
     assert (tmp_path / "document.json").read_text() == printed
 
@@ -90,7 +90,7 @@ def test_models_have_names_that_a_generated_client_can_use(document: dict[str, A
     assert not names & {"HTTPValidationError", "ValidationError"}
 
 
-def test_a_key_is_asked_for_wherever_the_server_asks_for_one(
+def test_the_document_requires_a_key_where_the_server_does(
     document: dict[str, Any], operations: dict[str, dict[str, Any]]
 ) -> None:
     schemes = document["components"]["securitySchemes"]
@@ -101,7 +101,7 @@ def test_a_key_is_asked_for_wherever_the_server_asks_for_one(
         assert ("401" in operation["responses"]) == (name not in OPEN), name
 
 
-def test_whatever_is_no_answer_is_a_problem_document(
+def test_every_error_is_a_problem_document(
     document: dict[str, Any], operations: dict[str, dict[str, Any]]
 ) -> None:
     shared = document["components"]["responses"]
@@ -117,7 +117,9 @@ def test_whatever_is_no_answer_is_a_problem_document(
         assert (name in SUBMITS) <= ({"404", "409", "429", "503"} <= refused.keys()), name
 
 
-def test_what_is_not_json_has_its_own_media_type(operations: dict[str, dict[str, Any]]) -> None:
+def test_responses_that_are_not_json_have_a_media_type(
+    operations: dict[str, dict[str, Any]],
+) -> None:
     stream = operations["stream_batch"]["responses"]["200"]
     assert stream["content"].keys() == {"application/x-ndjson"}
     assert "Batch-Id" in stream["headers"]
@@ -127,7 +129,9 @@ def test_what_is_not_json_has_its_own_media_type(operations: dict[str, dict[str,
 
 
 @pytest.mark.parametrize("name", ["score", "score_unversioned", "submit_job"])
-def test_the_header_of_a_key_is_told(operations: dict[str, dict[str, Any]], name: str) -> None:
+def test_the_idempotency_key_header_is_documented(
+    operations: dict[str, dict[str, Any]], name: str
+) -> None:
     [header] = operations[name]["parameters"]
     assert (header["name"], header["in"]) == ("Idempotency-Key", "header")
 
@@ -143,7 +147,7 @@ def test_the_header_of_a_key_is_told(operations: dict[str, dict[str, Any]], name
         ("DELETE", "/v1/jobs/cancel", "POST"),
     ],
 )
-def test_a_method_that_a_path_does_not_take_is_told_those_it_takes(
+def test_a_405_names_the_allowed_methods(
     client: httpx.Client, method: str, path: str, allowed: str
 ) -> None:
     response = client.request(method, path)
@@ -155,7 +159,7 @@ def test_a_method_that_a_path_does_not_take_is_told_those_it_takes(
     assert problem["kind"] == "invalid_request"
 
 
-def test_a_path_that_leads_nowhere_is_not_found(client: httpx.Client) -> None:
+def test_a_path_outside_of_the_document_is_not_found(client: httpx.Client) -> None:
     response = client.get("/v2/score")
     assert response.status_code == 404
     assert response.json()["kind"] == "not_found"

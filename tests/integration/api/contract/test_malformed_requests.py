@@ -1,4 +1,4 @@
-"""Nonsense on every route the server has: refused with a problem document, and nothing is made."""
+"""Malformed requests on every route get a problem document and create nothing."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def assert_refused(response: httpx.Response) -> None:
     assert "Traceback" not in response.text
 
 
-def test_every_route_that_takes_a_body_is_tried_here(client: httpx.Client) -> None:
+def test_every_route_with_a_body_is_covered_here(client: httpx.Client) -> None:
     paths: dict[str, Any] = client.get("/openapi.json").json()["paths"]
     posted = {path for path, ways in paths.items() if "post" in ways}
     assert posted == {*POSTS, TAKES_ANY_OBJECT}
 
 
-def test_what_the_document_refers_to_is_in_it(client: httpx.Client) -> None:
+def test_all_references_in_the_document_resolve(client: httpx.Client) -> None:
     document = client.get("/openapi.json").json()
     names = set(re.findall(r'"\$ref": "([^"]*)"', json.dumps(document)))
     assert names
@@ -79,15 +79,13 @@ def test_what_the_document_refers_to_is_in_it(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("path", POSTS)
-def test_a_body_that_means_nothing_is_refused(client: httpx.Client, path: str, body: str) -> None:
+def test_a_malformed_body_is_an_invalid_request(client: httpx.Client, path: str, body: str) -> None:
     json_type = {"Content-Type": "application/json"}
     assert_refused(client.post(path, content=BODIES[body], headers=json_type))
 
 
 @pytest.mark.parametrize("path", POSTS)
-def test_a_body_beyond_all_measure_is_refused_before_it_comes(
-    client: httpx.Client, path: str
-) -> None:
+def test_a_huge_body_is_refused_before_it_is_read(client: httpx.Client, path: str) -> None:
     connection = HTTPConnection(client.base_url.host, client.base_url.port or 80, timeout=60)
     connection.putrequest("POST", path)
     connection.putheader("Content-Type", "application/json")
@@ -107,7 +105,7 @@ def test_a_form_is_refused(client: httpx.Client, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs/wait", "/v1/batches"])
-def test_whatever_is_sent_is_answered_or_refused(client: httpx.Client, path: str) -> None:
+def test_any_body_gets_an_answer_or_a_problem(client: httpx.Client, path: str) -> None:
     @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
     @given(_bodies)
     def send(body: dict[str, Any]) -> None:
@@ -119,7 +117,7 @@ def test_whatever_is_sent_is_answered_or_refused(client: httpx.Client, path: str
 
 
 @pytest.mark.parametrize("path", GETS)
-def test_there_is_nothing_at_an_address_that_was_made_up(client: httpx.Client, path: str) -> None:
+def test_an_unknown_path_is_not_found(client: httpx.Client, path: str) -> None:
     @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.text(min_size=1, max_size=40).filter(lambda text: "/" not in text))
     def look(name: str) -> None:
@@ -133,15 +131,13 @@ def test_there_is_nothing_at_an_address_that_was_made_up(client: httpx.Client, p
 
 @pytest.mark.parametrize("seconds", ["-1", "nan", "inf", "1e9", "x", ""])
 @pytest.mark.parametrize("path", GETS[:2])
-def test_a_wait_that_makes_no_sense_is_refused(
-    client: httpx.Client, path: str, seconds: str
-) -> None:
+def test_an_invalid_wait_is_refused(client: httpx.Client, path: str, seconds: str) -> None:
     response = client.get(path.format("x"), params={"wait_seconds": seconds})
     assert_refused(response)
     assert response.status_code == 422
 
 
 @pytest.mark.parametrize("key", ["k" * 257, ""])
-def test_a_key_in_the_header_has_bounds(client: httpx.Client, key: str) -> None:
+def test_a_key_in_the_header_has_a_limited_length(client: httpx.Client, key: str) -> None:
     body = {"task_id": "unknown", "code": "print(1)"}
     assert_refused(client.post("/v1/jobs", json=body, headers={"Idempotency-Key": key}))
