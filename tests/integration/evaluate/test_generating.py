@@ -159,4 +159,4 @@ async def test_concurrency_is_limited(endpoint: ScriptedEndpoint) -> None:
     async with connect(endpoint, concurrency=3) as model:
         await asyncio.gather(*(model.generate(MESSAGES, seed) for seed in range(20)))
     assert len(endpoint.requests) == 20
-    assert endpoint.most_at_once <= 3
+    assert endpoint.peak_concurrency <= 3
