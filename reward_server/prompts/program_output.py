@@ -21,7 +21,7 @@ _UNPRINTABLE = re.compile(r"[^\S \t]|[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b-\u200f\u
 
 
 def excerpt(stdout: str, stderr: str, *, failed: bool, limit: int) -> str:
-    """Return the most telling lines as a code block of at most `limit` characters, or nothing.
+    """Return the most informative lines as a code block of at most `limit` characters, or nothing.
 
     For a failed program errors have priority and stand last, for others losses have.
     """

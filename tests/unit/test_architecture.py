@@ -23,7 +23,10 @@ MOST_LINES = 400
 MOST_FILES = 15
 MOST_ROOT_MODULES = 10
 # A class name that exists more than once, with the reason why no other name serves.
-REPEATED: dict[str, str] = {}
+REPEATED = {
+    "InfrastructureError": "both sides of the HTTP contract: both raise it",
+    "Submission": "both sides of the HTTP contract: what the client sends is what the server takes",
+}
 PRIVATE_WORDS = re.compile(
     r"(?<![a-z])(desk|errand|nursery|warden|foresight|keeper|janitor|telling|told_of)(s|ies)?(?![a-z])"
 )

@@ -1,7 +1,7 @@
 """The kind of model that a program trains, guessed from the names in it.
 
 The guess is cheap and good enough to choose diverse parents. If several kinds match, the first in
-the list below counts, because it is the rarer and more telling one. Nothing is parsed: a name in a
+the list below counts, because it is the rarer and more specific one. Nothing is parsed: a name in a
 comment counts as well.
 """
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from tests.integration.chaos.cluster import Member
     from tests.integration.chaos.history import History, View
     from tests.integration.chaos.programs import Program
+    from tests.integration.chaos.world.cluster import Member
 
 _TIMEOUT_SECONDS = 100.0  # longer than any statement may take, so that a hang is detected
 _OPEN = ("queued", "running")

@@ -10,14 +10,14 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tests.integration.chaos.cluster import LEASE_SECONDS
 from tests.integration.chaos.programs import rng_for
-from tests.integration.chaos.proxy import ConnectionCut, Moment
+from tests.integration.chaos.world.cluster import LEASE_SECONDS
+from tests.integration.chaos.world.proxy import ConnectionCut, Moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.integration.chaos.cluster import Member, World
+    from tests.integration.chaos.world.cluster import Member, World
 
 # Parts of the statements that accept, claim, renew, record, expire, cancel, commit and look up.
 ACCEPT = "INSERT INTO jobs"

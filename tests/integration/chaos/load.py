@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from tests.integration.chaos.cluster import Member
     from tests.integration.chaos.history import History
     from tests.integration.chaos.programs import Program
+    from tests.integration.chaos.world.cluster import Member
 
 _RETRIES = 4
 

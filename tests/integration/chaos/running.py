@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 from tests.conftest import COMMAND, wait_until
 from tests.integration.chaos.checker import check, count_endings
 from tests.integration.chaos.client import Client
-from tests.integration.chaos.cluster import open_world
 from tests.integration.chaos.faults import Nemesis
 from tests.integration.chaos.history import History, JobFact, JobFacts, Open, SolutionFact
-from tests.integration.chaos.leftovers import find_leftovers
 from tests.integration.chaos.load import ChaosLoad, measure_oracle
-from tests.integration.chaos.postgres import ask
 from tests.integration.chaos.programs import rng_for
+from tests.integration.chaos.world.cluster import open_world
+from tests.integration.chaos.world.leftovers import find_leftovers
+from tests.integration.chaos.world.postgres import ask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sqlalchemy import Row
 
-    from tests.integration.chaos.cluster import Member, World
+    from tests.integration.chaos.world.cluster import Member, World
 
 _END_SECONDS = 300.0
 _ROUND_SECONDS = 120.0

@@ -15,17 +15,17 @@ from tests.integration.chaos.checker import check
 from tests.integration.chaos.client import Client
 from tests.integration.chaos.faults import FIND_IDENTICAL, LOOK_UP, RECORD
 from tests.integration.chaos.history import Answered, History
-from tests.integration.chaos.postgres import ask
 from tests.integration.chaos.programs import FAILURES, crashing, napping, rng_for
-from tests.integration.chaos.proxy import ConnectionCut, Moment
 from tests.integration.chaos.running import observe_all, read_facts
+from tests.integration.chaos.world.postgres import ask
+from tests.integration.chaos.world.proxy import ConnectionCut, Moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.integration.chaos.cluster import Member, World
     from tests.integration.chaos.history import View
     from tests.integration.chaos.programs import Program
+    from tests.integration.chaos.world.cluster import Member, World
 
 _EMPTY = "TRUNCATE jobs, solutions, rewards, batches, batch_items"
 _RETRY = "SET state = 'queued', attempt = attempt + 1, faults"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.integration.chaos.cluster import World
+    from tests.integration.chaos.world.cluster import World
 
 SECONDS = 25.0
 

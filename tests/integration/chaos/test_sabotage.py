@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.chaos.postgres import ask
 from tests.integration.chaos.running import open_folder, running_world
 from tests.integration.chaos.sabotaged import CONSTRAINTS
 from tests.integration.chaos.scenes import Scene, let_a_result_come_late, send_one_key_twice
+from tests.integration.chaos.world.postgres import ask
 from tests.support.job_client import own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.integration.chaos.cluster import World
+    from tests.integration.chaos.world.cluster import World
 
 SABOTAGED = (sys.executable, "-m", "tests.integration.chaos.sabotaged")
 

@@ -99,11 +99,14 @@ COVERED = {
     "LM-11": ["test_a_program_longer_than_the_context_is_not_sent"],
     "LM-13": ["test_how_the_model_samples_is_fixed", "test_no_field_of_a_request_reaches"],
     "LEAK-10": ["test_the_prompt_is_this_text_and_the_program", "test_no_private_text_reaches"],
-    "MARK-01": ["test_the_originals_own_prints_are_no_markers", "test_words_and_guesses_earn"],
-    "MARK-02": ["test_words_and_guesses_earn_nothing_with_the_model_either"],
+    "MARK-01": [
+        "test_the_originals_own_prints_are_no_markers",
+        "test_comments_and_guesses_earn_nothing_with_the_model",
+    ],
+    "MARK-02": ["test_comments_and_guesses_earn_nothing_with_the_model"],
     "MARK-04": ["test_a_marker_in_a_hot_loop_reports_once", "test_one_milestone_has_at_most_eight"],
     "MARK-05": ["test_a_statement_that_cannot_be_a_step_is_implausible"],
-    "MARK-07": ["test_words_and_guesses_earn_nothing_with_the_model_either"],
+    "MARK-07": ["test_comments_and_guesses_earn_nothing_with_the_model"],
     "MARK-08": [
         "test_comments_do_not_reach_the_model",
         "test_a_manipulated_model_gives_no_milestone_away",

@@ -43,7 +43,7 @@ def run(request):
     for line, column, milestone in request["markers"]:
         positions.setdefault((line, column), []).append(milestone)
     tokens = {{number: b"\\x1e%d\\n" % number for number in range(1, 8)}}
-    payload = dict(code=request["code"], places=positions, name="_report", tokens=tokens)
+    payload = dict(code=request["code"], positions=positions, name="_report", tokens=tokens)
     try:
         exec(markers.compile_with_markers(payload, "program.py"), {{"__name__": "__main__"}})
     except BaseException:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import httpx
 
 from tests.conftest import COMMAND, ROOT, SANDBOX, SMALL_LIMITS, free_port
-from tests.integration.chaos.leftovers import Family
-from tests.integration.chaos.postgres import own_postgres, url_of
-from tests.integration.chaos.proxy import proxy_to
+from tests.integration.chaos.world.leftovers import Family
+from tests.integration.chaos.world.postgres import own_postgres, url_of
+from tests.integration.chaos.world.proxy import proxy_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tests.integration.chaos.postgres import Postgres
-    from tests.integration.chaos.proxy import Gate, Proxy
+    from tests.integration.chaos.world.postgres import Postgres
+    from tests.integration.chaos.world.proxy import Gate, Proxy
 
 LEASE_SECONDS = 2.0
 _START_SECONDS = 120.0
