@@ -3,9 +3,9 @@
 The same program runs three ways in turns, so that a noisy machine disturbs all alike: plain
 `python`, the same bubblewrap sandbox without a server, and `POST /score`. The CPU time is the whole
 machine's (server, Postgres, sandbox and client together), from /proc/stat. Compare ratios, not
-seconds.
+seconds. `--against` adds the server of another checkout, for a ratio before and after a change.
 
-    .venv/bin/python benchmarks/pipeline.py [--rounds 40] [--json]
+    .venv/bin/python benchmarks/pipeline.py [--rounds 40] [--json] [--against CHECKOUT]
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +33,12 @@ from reward_server.sandbox.payload import INSIDE, build_environment
 from reward_server.sandbox.seccomp import build_filter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 ROOT = Path(__file__).parent.parent
 TASK = "spooky-author-identification"
 CLIENTS = 8
+SCORE, OTHER = "POST /score", "the other"
 PROGRAMS = {
     "print(1)": "print(1)\n",
     "scikit-learn": """
@@ -192,30 +195,34 @@ def measure_rate(
 
 
 def measure_program(
-    name: str, code: str, folder: Path, port: int, rounds: int
+    name: str, code: str, folder: Path, ports: Mapping[str, int], rounds: int
 ) -> dict[str, object]:
-    """Measure one program all three ways."""
+    """Measure one program all ways."""
     file = folder / f"{abs(hash(name))}.py"
     file.write_text(code)
     ways = [
         Way("python", bare_python(file)),
         Way("bubblewrap", bare_bubblewrap(file)),
-        Way("POST /score", post_score(port, code)),
+        *(Way(server, post_score(port, code)) for server, port in ports.items()),
     ]
     costs = measure(ways, rounds)
-    boxed, scored = [], []
+    makers: dict[str, Callable[[], Callable[[], object]]] = {
+        "bubblewrap": lambda: bare_bubblewrap(file),
+        **{server: partial(post_score, port, code) for server, port in ports.items()},
+    }
+    rates: dict[str, list[float]] = {way: [] for way in makers}
     count = CLIENTS * max(1, min(12, round(500 / costs["bubblewrap"].wall_ms)))
     for _ in range(3):
-        boxed.append(measure_rate(lambda: bare_bubblewrap(file), count))
-        scored.append(measure_rate(lambda: post_score(port, code), count))
-    rates = {"bubblewrap": statistics.median(boxed), "POST /score": statistics.median(scored)}
+        for way, make in makers.items():
+            rates[way].append(measure_rate(make, count))
+    rate = {way: statistics.median(measured) for way, measured in rates.items()}
     return {
         "program": name,
         "wall_ms": {way: round(cost.wall_ms, 2) for way, cost in costs.items()},
         "cpu_ms": {way: round(cost.cpu_ms, 2) for way, cost in costs.items()},
-        "added_cpu_ms": round(costs["POST /score"].cpu_ms - costs["bubblewrap"].cpu_ms, 2),
-        "rate_8_clients": {way: round(rate, 2) for way, rate in rates.items()},
-        "rate_ratio": round(rates["POST /score"] / rates["bubblewrap"], 3),
+        "added_cpu_ms": round(costs[SCORE].cpu_ms - costs["bubblewrap"].cpu_ms, 2),
+        "rate_8_clients": {way: round(rate[way], 2) for way in rate},
+        "rate_ratio": round(rate[SCORE] / rate["bubblewrap"], 3),
     }
 
 
@@ -232,6 +239,11 @@ def show(result: dict[str, Any]) -> None:
         f"added by the server: {result['added_cpu_ms']} ms CPU a request; "
         f"{result['rate_ratio']:.0%} of the bare rate"
     )
+    if OTHER in wall:
+        print(
+            f"this checkout / the other: {wall[SCORE] / wall[OTHER]:.2f} x the latency, "
+            f"{rate[SCORE] / rate[OTHER]:.2f} x the rate"
+        )
 
 
 def main() -> None:
@@ -240,17 +252,22 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--port", type=int, default=8765)
     parser.add_argument("--only", help="measure this program alone")
+    parser.add_argument(
+        "--against", type=Path, help="a checkout with its own environments, measured in turns"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    with (
-        temporary_folder() as parent,
-        running_server(parent / "data", options.port) as port,
-    ):
-        warm_up(port)
+    with temporary_folder() as parent, ExitStack() as servers:
+        ports = {SCORE: servers.enter_context(running_server(parent / "data", options.port))}
+        if options.against:
+            other = running_server(parent / "other", checkout=options.against.resolve())
+            ports[OTHER] = servers.enter_context(other)
+        for port in ports.values():
+            warm_up(port)
         folder = parent / "programs"
         folder.mkdir(mode=0o755)
         results = [
-            measure_program(title, code, folder, port, options.rounds)
+            measure_program(title, code, folder, ports, options.rounds)
             for title, code in PROGRAMS.items()
             if options.only in (None, title)
         ]

@@ -41,24 +41,28 @@ class Server:
 
 
 @contextmanager
-def running_server(data_dir: Path, port: int | None = None) -> Iterator[int]:
+def running_server(data_dir: Path, port: int | None = None, checkout: Path = ROOT) -> Iterator[int]:
     """Run a server on 127.0.0.1 for the duration of the block; yield its port."""
-    with serving(data_dir, port) as server:
+    with serving(data_dir, port, checkout=checkout) as server:
         yield server.port
 
 
 @contextmanager
 def serving(
-    data_dir: Path, port: int | None = None, extra: Mapping[str, str] | None = None
+    data_dir: Path,
+    port: int | None = None,
+    extra: Mapping[str, str] | None = None,
+    checkout: Path = ROOT,
 ) -> Iterator[Server]:
     """Run a server on 127.0.0.1 with these variables for the duration of the block."""
+    command = COMMAND if checkout == ROOT else checkout / ".venv" / "bin" / "reward-server"
     data_dir.mkdir(parents=True, exist_ok=True)
     port = port or _free_port()
     with tempfile.TemporaryFile() as log:
-        _prepare_twins(data_dir)
+        _prepare_twins(command, data_dir)
         process = subprocess.Popen(
-            [COMMAND, "serve", "--port", str(port), "--data-dir", data_dir],
-            cwd=ROOT,
+            [command, "serve", "--port", str(port), "--data-dir", data_dir],
+            cwd=checkout,
             env={**os.environ, **(extra or {})},
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -73,8 +77,8 @@ def serving(
             _stop(process)
 
 
-def _prepare_twins(data_dir: Path) -> None:
-    line = [str(COMMAND), "tasks", "prepare", "--missing", "--twin", "--data-dir", str(data_dir)]
+def _prepare_twins(command: Path, data_dir: Path) -> None:
+    line = [str(command), "tasks", "prepare", "--missing", "--twin", "--data-dir", str(data_dir)]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"the tasks could not be prepared:\n{done.stderr}")
