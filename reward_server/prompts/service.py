@@ -152,7 +152,7 @@ class PromptService:
         key = task.card.id, gauge.name
         digest, rungs = self._rungs.get(key, ("", None))
         if rungs is None or digest != task.data_digest:
-            rungs = BriefingLevels.of(self._briefings.rungs(task), gauge)
+            rungs = BriefingLevels.of(self._briefings.levels(task), gauge)
             self._rungs[key] = task.data_digest, rungs
         ceiling, has_gpu = self._defaults.ceiling, self._defaults.has_gpu
         rules = Rules.of(task.card, ceiling, wanted.wall_seconds, has_gpu=has_gpu)
