@@ -10,6 +10,7 @@ import shutil
 import stat
 import tomllib
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -19,8 +20,9 @@ from sklearn.model_selection import train_test_split
 from reward_server.errors import SetupError
 from reward_server.grade.process import ProcessGrader
 from reward_server.tasks.base import Source
-from reward_server.tasks.folders import BUILT_IN, find_folders, read_card
+from reward_server.tasks.folders import find_folders, read_card
 from reward_server.tasks.manifest import read_manifest
+from reward_server.tasks.preparation import mlebench_checksums
 from reward_server.tasks.preparation.inspection import check_task
 from reward_server.tasks.preparation.mlebench_checksums import compare_with_mlebench
 from reward_server.tasks.preparation.prepare import prepare_task
@@ -31,7 +33,6 @@ from tests.support.public_tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from reward_server.model import Grade
     from reward_server.tasks.preparation.inspection import GradeSubmissions
@@ -42,7 +43,7 @@ PIZZA, SPOOKY, NOMAD = (
     "spooky-author-identification",
     "nomad2018-predict-transparent-conductors",
 )
-CHECKSUMS = BUILT_IN / "mlebench_checksums.toml"
+CHECKSUMS = Path(mlebench_checksums.__file__).with_suffix(".toml")
 ENERGIES = ["formation_energy_ev_natom", "bandgap_energy_ev"]
 
 

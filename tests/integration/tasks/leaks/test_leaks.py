@@ -274,12 +274,12 @@ def test_the_command_checks_all_prepared_tasks_and_fails_on_a_leak(
 ) -> None:
     monkeypatch.setenv("REWARD_SERVER_SANDBOX__ENVIRONMENT", str(environment))
 
-    def check(*words: str) -> Result:
-        return CliRunner().invoke(
-            tasks_app, ["check", *words, "--data-dir", str(tmp_path / "data")]
-        )
+    own_dir = tmp_path / "data"
+    shutil.copytree(data_dir / SPOOKY, own_dir / SPOOKY)
 
-    shutil.copytree(data_dir / SPOOKY, tmp_path / "data" / SPOOKY)
+    def check(*words: str) -> Result:
+        return CliRunner().invoke(tasks_app, ["check", *words, "--data-dir", str(own_dir)])
+
     clean = check()
     assert (clean.exit_code, clean.stdout.splitlines()[0]) == (0, f"{SPOOKY}: ok")
     for name in ("checksums", "columns", "overlap", "files beside", "sample", "sandbox ships"):
