@@ -106,7 +106,7 @@ def higher_wins(leaderboard: Path) -> bool:
     """
     first, last = _ends(leaderboard)
     if first == last:
-        message = f"{LEADERBOARD} does not show whether higher is better"
+        message = f"{LEADERBOARD} does not tell whether higher is better"
         raise SetupError(message)
     return first > last
 
