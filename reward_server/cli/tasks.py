@@ -15,15 +15,16 @@ from rich.table import Table
 from reward_server.bootstrap.implementations import make_briefings, make_registry
 from reward_server.cli.preparation_progress import showing_steps
 from reward_server.errors import RequestError, SetupError
-from reward_server.grade.process import grade_cases, grade_file
+from reward_server.grade.process import grade_all, grade_cases, grade_file
 from reward_server.settings import PREFIX, Settings, load_settings
 from reward_server.tasks.base import Source, TwinSize
 from reward_server.tasks.briefing.briefings import DEFAULT_BUDGET, MIN_BUDGET
 from reward_server.tasks.catalog.template import write_task
+from reward_server.tasks.folders import find_folders
 from reward_server.tasks.manifest import Manifest, read_manifest
 from reward_server.tasks.preparation.parallel import prepare_twins
 from reward_server.tasks.preparation.prepare import find_unchanged, prepare_task
-from reward_server.tasks.registry import Refused
+from reward_server.tasks.registry import RefusedCompetition
 
 if TYPE_CHECKING:
     from reward_server.tasks.leaks.report import LeakReport
@@ -191,12 +192,13 @@ def _inspect(settings: Settings, registry: Registry, task_id: str) -> LeakReport
     from reward_server.tasks.preparation import inspection  # noqa: PLC0415
 
     if registry.is_competition(task_id):
-        found = registry.look_at(task_id)
-        if isinstance(found, Refused):
+        found = registry.find_competition(task_id)
+        if isinstance(found, RefusedCompetition):
             return inspection.refuse_competition(found)
-        return inspection.inspect_competition(found)
+        return inspection.inspect_competition(found, grade_all)
     environment = getattr(settings.sandbox, "environment", None)
-    return inspection.inspect_task(registry.folder(task_id), settings.data_dir, environment)
+    folder = registry.folder(task_id)
+    return inspection.inspect_task(folder, settings.data_dir, grade_all, environment)
 
 
 @tasks_app.command()
@@ -216,7 +218,7 @@ def grade(  # noqa: PLR0913, PLR0917 - one option a part of the question
         if not cases.is_dir():
             message = f"there is no folder {cases}"
             raise SetupError(message)
-        for case in grade_cases(cases, settings.task_folders):
+        for case in grade_cases(cases, find_folders(settings.task_folders)):
             typer.echo(json.dumps(case))
         return
     if task_id is None or submission is None:

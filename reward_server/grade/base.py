@@ -1,7 +1,7 @@
-"""What a grader promises: a true score for valid bytes, a fixed text for all others.
+"""The protocol of graders: a true score for a valid submission, a fixed text for all others.
 
-It sees the bytes of one file and the private answers, in a process of its own that no
-program ever shares. Nothing it says to a client is derived from the answers but the score.
+A grader gets the bytes of one file and the private answers, in a process that runs no program.
+Only the score that it returns depends on the answers.
 """
 
 from __future__ import annotations
@@ -13,12 +13,8 @@ if TYPE_CHECKING:
     from reward_server.tasks.base import Task
 
 
-class InvalidSubmissionError(Exception):
-    """The submission cannot be scored; the text stays inside the grading process."""
-
-
 class Grader(Protocol):
-    """Turns what a program left behind into a score."""
+    """Turns the artifact of a program into a score."""
 
     async def grade(self, execution: Execution, task: Task) -> Grade:
         """Grade the artifact of an execution; a failed execution keeps its failure.

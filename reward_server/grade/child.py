@@ -1,8 +1,8 @@
 """The grading process: it imports the numerical libraries once and forks for every question.
 
-A fork has its own limits, cannot write a file, has no way to the server but one pipe, and
-dies with its parent. It announces its phases on that pipe, so that its death still tells
-whose fault it was.
+A fork has its own limits, cannot write a file, is connected to the server by one pipe only, and
+dies with its parent. It writes each phase to that pipe before it begins, so that the parent
+knows in which phase the fork died, and thereby whose fault it was.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
 def _answer(
     scoring: ModuleType, question: subprocess_pool.Message, blob: bytes
 ) -> subprocess_pool.Message:
-    """Ask a fork; where it leaves in doubt whose fault its end was, ask another about a control."""
+    """Grade in a fork; if its crash may be the grader's fault, grade a control in another."""
     began = time.monotonic()
     answer = _ask_fork(scoring, question, blob)
     if answer["outcome"] != "doubt":
@@ -76,32 +76,32 @@ def _ask_fork(
         _run_fork(scoring, question, blob, writing, parent)
     os.close(writing)
     try:
-        said, in_time = _listen(reading, question["wall_seconds"])
+        output, in_time = _read_lines(reading, question["wall_seconds"])
     finally:
         os.close(reading)
         os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
-    return _judge(said, status, in_time=in_time)
+    return _interpret(output, status, in_time=in_time)
 
 
-def _listen(reading: int, wall_seconds: float) -> tuple[list[str], bool]:
-    """Collect the lines a fork writes until it ends, and tell whether it ended in time."""
+def _read_lines(reading: int, wall_seconds: float) -> tuple[list[str], bool]:
+    """Return the lines that a fork writes until it ends, and whether it ended in time."""
     deadline = time.monotonic() + wall_seconds
-    said = b""
-    while len(said) < _ANSWER_BYTES:
+    output = b""
+    while len(output) < _ANSWER_BYTES:
         remaining = deadline - time.monotonic()
         ready, _, _ = select.select([reading], [], [], max(0.0, remaining))
         if not ready:
-            return said.decode().splitlines(), False
+            return output.decode().splitlines(), False
         chunk = os.read(reading, _ANSWER_BYTES)
         if not chunk:
             break
-        said += chunk
-    return said.decode().splitlines(), True
+        output += chunk
+    return output.decode().splitlines(), True
 
 
-def _judge(said: list[str], status: int, *, in_time: bool) -> subprocess_pool.Message:
-    last = said[-1] if said else "start"
+def _interpret(output: list[str], status: int, *, in_time: bool) -> subprocess_pool.Message:
+    last = output[-1] if output else "start"
     if last.startswith("{"):
         answer: subprocess_pool.Message = json.loads(last)
         return answer
@@ -127,12 +127,12 @@ def _run_fork(
             answer = scoring.score_control(folder, answers)
         else:
             file_bytes = question["file_bytes"]
-            enter = functools.partial(_say, writing)
+            enter = functools.partial(_write_line, writing)
             answer = scoring.score_submission(folder, answers, blob, file_bytes, enter)
-        _say(writing, json.dumps(answer))
+        _write_line(writing, json.dumps(answer))
     except BaseException:  # noqa: BLE001 -- the fork must never return into its parent's loop
         detail = traceback.format_exc()[-_DETAIL_CHARACTERS:]
-        _say(writing, json.dumps({"outcome": "error", "detail": detail}))
+        _write_line(writing, json.dumps({"outcome": "error", "detail": detail}))
     finally:
         os._exit(0)
 
@@ -153,7 +153,7 @@ def _limit(kind: int, amount: int) -> None:
     resource.setrlimit(kind, (amount, amount))
 
 
-def _say(writing: int, line: str) -> None:
+def _write_line(writing: int, line: str) -> None:
     os.write(writing, line.encode() + b"\n")
 
 

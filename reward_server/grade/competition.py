@@ -1,8 +1,8 @@
 """Grading by the grader of an MLE-bench competition, inside the grading process after the fork.
 
-Its grader is one function that checks and scores at once. What it refuses by its own name is
-the program's fault. Anything else that ends it leaves a doubt, which the competition's sample
-or gold submission decides: a grader that fails on those too is at fault itself.
+Its grader is one function that checks and scores at once. A submission that it refuses with its
+own exception is the program's fault. For any other exception the competition's sample or gold
+submission decides: a grader that fails on those too is at fault itself.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from reward_server.errors import SetupError
-from reward_server.grade.base import InvalidSubmissionError
 from reward_server.grade.phases import Phase
-from reward_server.grade.table import Caps, read_table
-from reward_server.tasks.competition import read_competition
+from reward_server.tasks.sdk.competition import read_competition
+from reward_server.tasks.sdk.submission_table import Caps, InvalidSubmissionError, read_table
 from reward_server.tasks.sdk.tables import parse_csv
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reward_server.grade.phases import Answer, Enter
-    from reward_server.tasks.competition import Competition
+    from reward_server.tasks.sdk.competition import Competition
 
 _PACKAGE = "mlebench"
 _DETAIL_CHARACTERS = 500
@@ -51,7 +50,7 @@ def score_competition(
         score = _to_score(grade(table, parse_csv(raw_answers)))
     except refusal:
         return {"outcome": "invalid"}
-    except Exception:  # noqa: BLE001 -- the control tells whose fault it is
+    except Exception:  # noqa: BLE001 -- the control decides whose fault it is
         return {"outcome": "doubt", "detail": traceback.format_exc()[-_DETAIL_CHARACTERS:]}
     return {"outcome": "invalid"} if score is None else {"outcome": "score", "score": score}
 
@@ -84,7 +83,7 @@ def _to_score(found: Any) -> float | None:  # noqa: ANN401 -- whatever a grader 
 
 
 def _caps(raw_answers: bytes, sample: Path, file_bytes: int) -> Caps:
-    """Leave room beside the answers and beside the sample, which need not look alike."""
+    """Return caps for tables like the answers and like the sample, which may differ in shape."""
     one, other = (Caps.beside(data, file_bytes) for data in (raw_answers, sample.read_bytes()))
     return Caps(
         file_bytes=file_bytes,
@@ -100,8 +99,8 @@ def _load_grader(
 ) -> tuple[Callable[..., Any], type[Exception]]:
     """Import the competition's function, and the exception it refuses submissions with.
 
-    The package is loaded from the competition's folder and not sought on the path, where
-    nothing may be put in front of what the server itself imports.
+    The package is loaded from the competition's folder and not from `sys.path`, so that nothing
+    shadows a module of the server.
     """
     _load_package(folder.parent.parent)
     module, _, function = competition.grader.grade_fn.partition(":")

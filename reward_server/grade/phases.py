@@ -1,4 +1,4 @@
-"""How far the grading of one submission has come, which tells whose fault an end is."""
+"""The phases of grading one submission; the phase of a crash decides whose fault it is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Answer = dict[str, Any]
 
 
 class Phase(StrEnum):
-    """In `SUBMISSION` an end is the program's fault, in `GRADER` a control tells, else ours."""
+    """A crash in `SUBMISSION` is the program's fault, in `GRADER` a control decides, else ours."""
 
     ANSWERS = "answers"
     SUBMISSION = "submission"

@@ -1,4 +1,4 @@
-"""The grader of the walk: a pool of grading processes, and fixed words for what they find.
+"""The grader of the pipeline: a pool of grading processes, and fixed error texts.
 
 No text that a process reports ever reaches a client: it goes to the server's log.
 """
@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict
 from reward_server.errors import InfrastructureError
 from reward_server.model import ErrorKind, Failure, Grade
 from reward_server.subprocess_pool import NoAnswerError, SubprocessPool
-from reward_server.tasks.folders import find_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -32,12 +31,12 @@ INVALID_SUBMISSION = Failure(
 )
 _GRADER_ERROR = "the submission could not be graded"
 _FILE_BYTES = 64 << 20
-_START_SECONDS = 30.0  # a process that is asked first imports its libraries
+_START_SECONDS = 30.0  # a new process first imports its libraries
 
 
 @dataclass(frozen=True, slots=True)
 class GradingLimits:
-    """What the grading of one submission may use."""
+    """The resource limits for grading one submission."""
 
     wall_seconds: float = 60.0
     cpu_seconds: int = 30
@@ -45,7 +44,7 @@ class GradingLimits:
 
 
 class GradedCase(TypedDict):
-    """What came out of one folder of a grading vector."""
+    """The result of one case folder."""
 
     path: str
     valid: bool | None
@@ -53,7 +52,7 @@ class GradedCase(TypedDict):
 
 
 class ProcessGrader:
-    """Grades in processes that no program ever shares, as many at once as `size`."""
+    """Grades in up to `size` processes at once, none of which ever runs a program."""
 
     def __init__(self, size: int = 1, limits: GradingLimits | None = None) -> None:
         self._limits = limits or GradingLimits()
@@ -131,34 +130,43 @@ def _to_grade(answer: dict[str, Any]) -> Grade:
 
 
 def grade_file(folder: Path, submission: Path, answers: Path) -> Grade:
-    """Grade one file on disk; a file that is not there is a `no_submission`.
+    """Grade one file on disk; a missing file is a `no_submission`.
 
     Raises:
         InfrastructureError: `grader_error` when the fault is the grader's own.
     """
-    data = _read_submission(submission)
+    return grade_all(folder, answers, [_read_submission(submission)])[0]
 
-    async def grade() -> Grade:
+
+def grade_all(folder: Path, answers: Path, submissions: Iterable[bytes | None]) -> list[Grade]:
+    """Grade several submissions of one task in one grading process.
+
+    Raises:
+        InfrastructureError: `grader_error` when the fault is the grader's own.
+    """
+
+    async def grade() -> list[Grade]:
         async with ProcessGrader() as grader:
-            return await grader.grade_bytes(data, folder, answers, _FILE_BYTES)
+            return [
+                await grader.grade_bytes(data, folder, answers, _FILE_BYTES) for data in submissions
+            ]
 
     return asyncio.run(grade())
 
 
-def grade_cases(directory: Path, folders: Iterable[Path] = ()) -> Iterator[GradedCase]:
+def grade_cases(directory: Path, task_folders: Mapping[str, Path]) -> Iterator[GradedCase]:
     """Grade every case folder below a directory with the grader of its task.
 
     A case folder holds `answers.csv`, a submission, and usually an `expected.json` that names
     the task and the submission; otherwise the task is the name of the folder above. A case of
     an unknown task is neither valid nor invalid.
     """
-    tasks = find_folders(folders)
     with asyncio.Runner() as runner:
         grader = ProcessGrader()
         try:
             for case in _case_folders(directory):
                 about = _read_about(case / "expected.json")
-                folder = tasks.get(about.get("task", case.parent.name))
+                folder = task_folders.get(about.get("task", case.parent.name))
                 path = case.relative_to(directory).as_posix()
                 if folder is None:
                     yield GradedCase(path=path, valid=None, score=None)

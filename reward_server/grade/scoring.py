@@ -13,10 +13,10 @@ import numpy as np
 
 from reward_server.grade.competition import score_competition, score_control
 from reward_server.grade.phases import Phase
-from reward_server.grade.table import Caps, read_table
-from reward_server.tasks.competition import is_competition
-from reward_server.tasks.modules import load_module
 from reward_server.tasks.sdk import metrics
+from reward_server.tasks.sdk.competition import is_competition
+from reward_server.tasks.sdk.modules import load_module
+from reward_server.tasks.sdk.submission_table import Caps, read_table
 from reward_server.tasks.sdk.tables import parse_csv
 
 if TYPE_CHECKING:

@@ -155,7 +155,7 @@ class PromptService:
         key = task.card.id, counter.name
         digest, levels = self._levels.get(key, ("", None))
         if levels is None or digest != task.data_digest:
-            levels = BriefingLevels.of(self._briefings.rungs(task), counter)
+            levels = BriefingLevels.of(self._briefings.levels(task), counter)
             self._levels[key] = task.data_digest, levels
         ceiling, has_gpu = self._defaults.ceiling, self._defaults.has_gpu
         rules = Rules.of(task.card, ceiling, query.wall_seconds, has_gpu=has_gpu)

@@ -1,1 +1,1 @@
-"""From what a program did to the number a trainer learns from."""
+"""Reward schemes: from an execution and its grade to the number that a trainer learns from."""

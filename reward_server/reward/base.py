@@ -1,8 +1,8 @@
-"""What a reward scheme promises: a pure, total function with finite values.
+"""The protocol of reward schemes: a pure, total function with finite values.
 
-The better a score, the more it earns, or as much; and a program that fails earns less than any
-valid submission. A scheme has a name, and a version that grows when the same program would earn
-something else than before; both are kept with every reward.
+A better score never earns less, and a failed program earns less than any valid submission. A
+scheme has a name and a version, which are stored with every reward; the version increases
+whenever the reward of the same program changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Ranking(Protocol):
-    """The teams that a score is measured against."""
+    """The teams that a score is compared with."""
 
     def share_beaten(self, score: float) -> float:
         """Return the share of teams strictly worse, 0 to 1; never less for a better score."""
@@ -24,10 +24,10 @@ class Ranking(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What a scheme may know of a task.
+    """The facts about a task that a scheme may use.
 
-    `baseline` is the score of the sample submission or what stands in for it, `gold` the score
-    that won a gold medal. What is not known is None.
+    `baseline` is the score of the sample submission or a substitute for it, `gold` the threshold
+    of a gold medal. Unknown values are None.
     """
 
     higher_is_better: bool
@@ -45,9 +45,9 @@ class Scale:
 
 
 class Scheme(Protocol):
-    """Turns what a program did into the number a trainer learns from.
+    """Turns an execution and its grade into the number that a trainer learns from.
 
-    A scheme that needs a scale uses more of it than the direction.
+    A scheme with `needs_scale` uses more of the scale than the direction.
     """
 
     name: ClassVar[str]

@@ -1,4 +1,4 @@
-"""What a program without a valid submission earns: a fixed loss, less a little for progress."""
+"""The reward of a program without a valid submission: a fixed loss, reduced by milestones."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 _FLAT = frozenset({ErrorKind.NO_CODE, ErrorKind.SYNTAX_ERROR})
 
 
-def failing_value(execution: Execution, grade: Grade, *, failure: float, milestone: float) -> float:
-    """Return `failure` plus `milestone` for each one reached; without a program there is none."""
+def failure_value(execution: Execution, grade: Grade, *, failure: float, milestone: float) -> float:
+    """Return `failure` plus `milestone` for each milestone; code that never ran reached none."""
     if grade.failure is not None and grade.failure.kind in _FLAT:
         return failure
     return round(failure + milestone * len(execution.milestones), 10)

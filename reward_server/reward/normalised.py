@@ -1,4 +1,4 @@
-"""The way from the sample submission to a gold medal, as a number from 0 to 1."""
+"""The progress of a score from the sample submission to a gold medal, from 0 to 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from reward_server.model import Reward
-from reward_server.reward.failures import failing_value
+from reward_server.reward.failures import failure_value
 
 if TYPE_CHECKING:
     from reward_server.model import Execution, Grade
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class NormalisedScheme:
     """The sample submission's score and worse earn 0, the gold threshold and better earn 1.
 
-    Where there is no way between the two, because gold is unknown or the sample reaches it,
-    a score earns 1 if it is strictly better than the sample's, else 0.
+    Where gold is unknown, or the sample reaches it, a score earns 1 if it is strictly better than
+    the sample's, else 0.
     """
 
     failure: float = -1.0
@@ -32,7 +32,7 @@ class NormalisedScheme:
     def reward(self, execution: Execution, grade: Grade, scale: Scale) -> Reward:
         """Return the reward; a better score never earns less."""
         if grade.score is None:
-            value = failing_value(execution, grade, failure=self.failure, milestone=self.milestone)
+            value = failure_value(execution, grade, failure=self.failure, milestone=self.milestone)
         else:
             value = _progress(grade.score, scale)
         return Reward(value, self.name, self.version)
@@ -42,6 +42,6 @@ def _progress(score: float, scale: Scale) -> float:
     baseline, gold = scale.baseline, scale.gold
     if baseline is None or gold is None or not scale.is_better(gold, baseline):
         return float(scale.beats_baseline(score))
-    way = Fraction(gold) - Fraction(baseline)  # exact, so that no difference can overflow
-    done = (Fraction(score) - Fraction(baseline)) / way
+    distance = Fraction(gold) - Fraction(baseline)  # exact, so that no difference can overflow
+    done = (Fraction(score) - Fraction(baseline)) / distance
     return float(min(max(done, Fraction(0)), Fraction(1)))

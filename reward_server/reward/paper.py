@@ -1,4 +1,4 @@
-"""The paper's reward: the true score if there is one, else -10 and a little for progress."""
+"""The reward of the paper: the score of a valid submission, else -10 plus milestones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from reward_server.model import Reward
-from reward_server.reward.failures import failing_value
+from reward_server.reward.failures import failure_value
 
 if TYPE_CHECKING:
     from reward_server.model import Execution, Grade
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PaperScheme:
-    """Without a valid submission -10 plus 0.1 a milestone; with one, its score.
+    """A valid submission earns its score; any other program -10 plus 0.1 per milestone.
 
-    The score's sign is flipped where lower is better. No valid submission earns less than
-    the floor, so that a poor log loss cannot be worse than not running at all.
+    Where lower is better, the sign of the score is flipped. No valid submission earns less than
+    the floor, so that a poor log loss is never worse than a failed program.
     """
 
     failure: float = -10.0
@@ -35,6 +35,6 @@ class PaperScheme:
 
     def _value(self, execution: Execution, grade: Grade, scale: Scale) -> float:
         if grade.score is None:
-            return failing_value(execution, grade, failure=self.failure, milestone=self.milestone)
+            return failure_value(execution, grade, failure=self.failure, milestone=self.milestone)
         value = grade.score if scale.higher_is_better else -grade.score
         return value if self.valid_floor is None else max(value, self.valid_floor)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from reward_server.model import Reward
-from reward_server.reward.failures import failing_value
+from reward_server.reward.failures import failure_value
 
 if TYPE_CHECKING:
     from reward_server.model import Execution, Grade
@@ -31,7 +31,7 @@ class PercentileScheme:
     def reward(self, execution: Execution, grade: Grade, scale: Scale) -> Reward:
         """Return the reward; a better score never earns less."""
         if grade.score is None:
-            value = failing_value(execution, grade, failure=self.failure, milestone=self.milestone)
+            value = failure_value(execution, grade, failure=self.failure, milestone=self.milestone)
         elif scale.ranking is None:
             value = float(scale.beats_baseline(grade.score))
         else:

@@ -1,4 +1,4 @@
-"""What a task is to the rest of the server.
+"""The values that describe a task to the rest of the server.
 
 A task is a folder: `task.toml` (the card), `description.md`, `prepare.py`, `grade.py`,
 `twin.py`. This module holds the values read from it; nothing here opens a data file.
@@ -18,13 +18,13 @@ from reward_server.reward.base import Scale
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reward_server.tasks.leaderboards import Board, LeaderboardStanding
+    from reward_server.tasks.leaderboards import LeaderboardBase, LeaderboardStanding
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Source(StrEnum):
-    """Where the raw files of prepared data came from."""
+    """The origin of the raw files of prepared data."""
 
     TWIN = "twin"
     RAW = "raw"
@@ -51,7 +51,7 @@ class TwinRows:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What is known of the original leaderboard: its teams and the scores at some ranks."""
+    """The number of teams of the original leaderboard, and the scores at some ranks."""
 
     teams: Annotated[int, Field(ge=1)]
     best: Finite
@@ -63,7 +63,7 @@ class Thresholds:
 
 
 class TargetKind(StrEnum):
-    """What kind of value a task asks for."""
+    """The kind of value that a submission predicts."""
 
     BINARY = "binary"
     CLASSES = "classes"
@@ -73,7 +73,7 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the labels stand in the answers, and which public files they are hidden from."""
+    """The label columns in the answers, and the public files that lack them."""
 
     kind: TargetKind
     id_column: str
@@ -85,7 +85,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What `task.toml` says."""
+    """The content of `task.toml`."""
 
     id: str
     title: str
@@ -108,7 +108,7 @@ class Card:
     thresholds: Thresholds | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a scale that is none: an endless baseline, marks that are not in order."""
+        """Refuse an infinite baseline and thresholds that are not in order."""
         if self.baseline is not None and not math.isfinite(self.baseline):
             message = "baseline must be finite"
             raise ValueError(message)
@@ -125,7 +125,7 @@ class Card:
 class Task:
     """A task whose data is prepared and can be served.
 
-    `sample_score` is what the sample submission scores on this data, where that is a number.
+    `sample_score` is the score of the sample submission on this data, if that is a number.
     """
 
     card: Card
@@ -136,11 +136,11 @@ class Task:
     data_digest: str
     source: Source
     sample_score: float | None = None
-    board: Board | None = None
+    board: LeaderboardBase | None = None
 
     @property
     def scale(self) -> Scale:
-        """Return what a reward scheme may know of this task."""
+        """Return the scale that reward schemes use for this task."""
         marks = None if self.board is None else self.board.thresholds
         zeros = (self.sample_score, self.card.baseline, None if marks is None else marks.worst)
         return Scale(
@@ -151,7 +151,7 @@ class Task:
         )
 
     def standing(self, score: float | None) -> LeaderboardStanding | None:
-        """Return where a score would have stood; only the original data can win a medal."""
+        """Return the standing of a score; only the original data can win a medal."""
         if score is None or self.board is None:
             return None
         return self.board.standing(score, wins_medals=self.source is Source.RAW)

@@ -1,12 +1,16 @@
 """Finding task folders and reading their cards.
 
-A task folder may lie anywhere; what makes it one is its `task.toml`.
+A task folder may be anywhere; what makes it one is its `task.toml`. Other installed packages
+offer task folders by an entry point, whose value names a package: its folder is a task folder
+or holds task folders. It is found on disk; the server imports nothing of the package.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import tomllib
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +18,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from reward_server.errors import SetupError
 from reward_server.tasks.base import Card
-from reward_server.tasks.installed import installed_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from importlib.metadata import EntryPoint
 
 BUILT_IN = Path(__file__).parent / "catalog"
+ENTRY_POINTS = "reward_server.tasks"
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _CARDS = TypeAdapter(Card)
 
@@ -54,10 +59,10 @@ def is_task_id(text: str) -> bool:
 def find_folders(directories: Iterable[Path] = ()) -> dict[str, Path]:
     """Return the task folders by id: built-in ones, installed ones and those of the directories.
 
-    A directory is a task folder itself, or task folders lie directly below it.
+    A directory is a task folder itself, or has task folders directly below it.
 
     Raises:
-        SetupError: when a card is wrong, an id stands twice or a package offers no task.
+        SetupError: when a card is wrong, an id occurs twice or a package offers no task.
     """
     found: dict[str, Path] = {}
     for directory in (BUILT_IN, *installed_folders(), *directories):
@@ -75,3 +80,25 @@ def _describe(error: ValidationError) -> str:
     return "; ".join(
         f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].lower()}" for problem in problems
     )
+
+
+def installed_folders() -> tuple[Path, ...]:
+    """Return the folder behind every entry point, each once.
+
+    Raises:
+        SetupError: when an entry point has no task folder; the text names the package.
+    """
+    return tuple(dict.fromkeys(_locate(point) for point in entry_points(group=ENTRY_POINTS)))
+
+
+def _locate(point: EntryPoint) -> Path:
+    top, *rest = point.value.split(".")
+    spec = importlib.util.find_spec(top) if top.isidentifier() else None
+    locations = [] if spec is None else spec.submodule_search_locations or []
+    for location in locations:
+        folder = Path(location, *rest)
+        if (folder / "task.toml").is_file() or any(folder.glob("*/task.toml")):
+            return folder
+    package = "a package" if point.dist is None else point.dist.name
+    message = f"{package} offers tasks in {point.value}, where there is no task folder"
+    raise SetupError(message)

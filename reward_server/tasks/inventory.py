@@ -1,7 +1,7 @@
-"""The digest of data that others prepared, which may be too large to be read as a whole.
+"""The digest of data prepared by MLE-bench, which may be too large to read as a whole.
 
-It stands for the content of the files that decide a score, and for the names and sizes of the
-files that programs see.
+It covers the content of the files that decide a score, and the names and sizes of the files
+that programs see.
 """
 
 from __future__ import annotations

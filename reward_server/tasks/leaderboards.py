@@ -1,9 +1,9 @@
-"""Where a score would have stood among the teams of the original competition.
+"""The rank a score would have had among the teams of the original competition.
 
-A `Leaderboard` has the scores of all teams, read from a file of the user's, and its standings
-are exact. `Marks` knows the scores at a few ranks, from a task's card, and what lies between
-them is interpolated. Scores of a board that is written in five digits are compared in five
-digits, as MLE-bench does. Whose data a score was made on is for the caller to judge.
+A `Leaderboard` has the scores of all teams, read from the user's file, and its ranks are exact.
+A `PartialLeaderboard` has the scores at a few ranks, from the task's card, and interpolates
+between them. Scores of a leaderboard with five digits are compared in five digits, as MLE-bench
+does. The caller decides whether a score on other data may win a medal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardStanding:
-    """A score's place among the teams; not `exact` where the place is interpolated.
+    """The rank of a score among the teams; not `exact` where it is interpolated.
 
     `percentile` is the share of teams whose score is strictly worse, from 0 to 1.
     """
@@ -58,7 +58,7 @@ def medal_ranks(teams: int) -> tuple[int, int, int]:
 
 
 @dataclass(frozen=True)
-class Board(ABC):
+class LeaderboardBase(ABC):
     """The teams that a score is measured against."""
 
     thresholds: Thresholds
@@ -82,7 +82,7 @@ class Board(ABC):
         return None
 
     def standing(self, score: float, *, wins_medals: bool) -> LeaderboardStanding:
-        """Return the place of a score."""
+        """Return the standing of a score."""
         return LeaderboardStanding(
             medal=self.medal(score) if wins_medals else None,
             position=self.position(score),
@@ -104,7 +104,7 @@ class Board(ABC):
 
 
 @dataclass(frozen=True)
-class Leaderboard(Board):
+class Leaderboard(LeaderboardBase):
     """The scores of all teams, the best first."""
 
     scores: tuple[float, ...]
@@ -138,7 +138,7 @@ class Leaderboard(Board):
 
 
 @dataclass(frozen=True)
-class Marks(Board):
+class PartialLeaderboard(LeaderboardBase):
     """A leaderboard of which a few ranks are known; between them ranks lie on a line."""
 
     is_exact = False
@@ -179,7 +179,7 @@ class Marks(Board):
         yield self._signed(marks.worst), float(marks.teams)
 
 
-def find_board(card: Card, files: Iterable[Path]) -> Board | None:
+def find_leaderboard(card: Card, files: Iterable[Path]) -> LeaderboardBase | None:
     """Return the first leaderboard file there is, else the marks on the card, if it has any.
 
     Raises:
@@ -188,7 +188,11 @@ def find_board(card: Card, files: Iterable[Path]) -> Board | None:
     for path in files:
         if path.exists():
             return read_leaderboard(path, higher_is_better=card.higher_is_better)
-    return None if card.thresholds is None else Marks(card.thresholds, card.higher_is_better)
+    return (
+        None
+        if card.thresholds is None
+        else PartialLeaderboard(card.thresholds, card.higher_is_better)
+    )
 
 
 def read_leaderboard(path: Path, *, higher_is_better: bool) -> Leaderboard:

@@ -1,4 +1,4 @@
-"""The manifest of prepared data: which bytes lie there, and the digest that names them all."""
+"""The manifest of prepared data: the checksum of each file, and one digest of them all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = "manifest.json"
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """What one prepared file must be."""
+    """The checksum and size of one prepared file."""
 
     sha256: str
     size: int
@@ -32,10 +32,10 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What `manifest.json` says about the data beside it.
+    """The content of `manifest.json`, which describes the data beside it.
 
-    `size` and `rows` are those of a twin, `recipe` is the digest of all it was made from, and
-    `sample_score` is what the sample submission scores, if that is a number.
+    `size` and `rows` are those of a twin, `recipe` is the digest of all inputs, and `sample_score`
+    is the score of the sample submission, if that is a number.
     """
 
     format: int

@@ -1,7 +1,7 @@
 """MLE-bench's competitions as tasks: those whose data lies prepared where MLE-bench puts it.
 
 The package is found without being imported, and its data is left as it is. A competition that
-cannot be served is refused with a reason, not passed over.
+cannot be served is listed with the reason.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING
 from reward_server.errors import SetupError
 from reward_server.tasks import inventory
 from reward_server.tasks.base import Card, Source, Task
-from reward_server.tasks.competition import (
+from reward_server.tasks.leaderboards import find_leaderboard
+from reward_server.tasks.sdk.competition import (
     CONFIG,
     LEADERBOARD,
     Competition,
     higher_wins,
     read_competition,
 )
-from reward_server.tasks.leaderboards import find_board
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reward_server.tasks.leaderboards import Board
+    from reward_server.tasks.leaderboards import LeaderboardBase
 
 _ID = re.compile(r"[A-Za-z0-9]+([-_.][A-Za-z0-9]+)*")
 _LEAST_ARTIFACT_BYTES = 64 << 20
@@ -48,19 +48,19 @@ in the form of the sample submission:
 {header}
 ```
 """
-_HOW_TO_TELL = "say it in the file REWARD_SERVER_MLEBENCH__DIRECTIONS names"
+_HOW_TO_SET_DIRECTION = "say it in the file REWARD_SERVER_MLEBENCH__DIRECTIONS names"
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a program of a competition may use; no config says it."""
+    """The limits of a competition's programs; its config does not set them."""
 
     wall_seconds: float
     memory_bytes: int
 
 
 class Competitions:
-    """Looks competitions up by id; data that changes is noticed by its times."""
+    """Finds competitions by id; reloads a competition when its files change."""
 
     def __init__(
         self,
@@ -87,14 +87,14 @@ class Competitions:
         """
         folder = self.folders[task_id]
         competition = _read(str(folder))
-        answers, sample, public = self._places(competition)
+        answers, sample, public = self._paths(competition)
         version = inventory.version(answers, sample, public, folder / LEADERBOARD)
         if task_id not in self._loaded or self._loaded[task_id][0] != version:
             task = self._load(folder, competition, version)
             self._loaded[task_id] = version, task
         return self._loaded[task_id][1]
 
-    def _places(self, competition: Competition) -> tuple[Path, Path, Path]:
+    def _paths(self, competition: Competition) -> tuple[Path, Path, Path]:
         dataset, public = competition.dataset, self._data_dir / competition.id / "prepared/public"
         answers, sample = (self._data_dir / p for p in (dataset.answers, dataset.sample_submission))
         for name, path in (("answers", answers), ("sample submission", sample)):
@@ -110,7 +110,7 @@ class Competitions:
         return answers, sample, public
 
     def _load(self, folder: Path, competition: Competition, version: inventory.Version) -> Task:
-        answers, sample, public = self._places(competition)
+        answers, sample, public = self._paths(competition)
         is_higher_better = self._higher_wins(folder)
         card = self._card(competition, sample, public, higher_is_better=is_higher_better)
         return Task(
@@ -130,7 +130,7 @@ class Competitions:
         try:
             return higher_wins(folder / LEADERBOARD)
         except SetupError as error:
-            message = f"its direction is not known, {error}: {_HOW_TO_TELL}"
+            message = f"its direction is not known, {error}: {_HOW_TO_SET_DIRECTION}"
             raise SetupError(message) from error
 
     def _card(
@@ -208,11 +208,11 @@ def _read(folder: str) -> Competition:
     return read_competition(Path(folder))
 
 
-def _board(folder: Path, card: Card) -> Board | None:
+def _board(folder: Path, card: Card) -> LeaderboardBase | None:
     try:
-        return find_board(card, [folder / LEADERBOARD])
+        return find_leaderboard(card, [folder / LEADERBOARD])
     except SetupError:
-        return None  # a pointer to a file that was not fetched, mostly
+        return None  # usually a Git LFS pointer to a file that was not fetched
 
 
 def _header(sample: Path) -> tuple[str, ...]:

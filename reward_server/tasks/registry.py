@@ -1,4 +1,4 @@
-"""The tasks this server knows, and those whose data it can serve.
+"""The known tasks, and those with data that the server can serve.
 
 Tasks with a folder of ours come first; a competition of MLE-bench is one more if its id is
 free. An id that a client sends is a key of a dictionary and never a part of a path.
@@ -13,7 +13,7 @@ from reward_server.errors import RequestError, SetupError
 from reward_server.model import ErrorKind
 from reward_server.tasks.base import Card, Task
 from reward_server.tasks.folders import find_folders, read_card
-from reward_server.tasks.leaderboards import FILE_NAME, find_board
+from reward_server.tasks.leaderboards import FILE_NAME, find_leaderboard
 from reward_server.tasks.manifest import NAME, read_manifest
 from reward_server.tasks.mlebench import NO_COMPETITIONS
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from reward_server.tasks.leaderboards import Board, LeaderboardStanding
+    from reward_server.tasks.leaderboards import LeaderboardBase, LeaderboardStanding
     from reward_server.tasks.mlebench import Competitions
 
 _Version = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A competition that has data and is not served."""
+class RefusedCompetition:
+    """A competition with data that the server does not serve, and why."""
 
     task_id: str
     reason: str
 
 
 class Registry:
-    """Looks tasks up by id; new data is noticed by its manifest, a new leaderboard by its file."""
+    """Finds tasks by id; reloads a task when its manifest or its leaderboard changes."""
 
     def __init__(
         self,
@@ -101,20 +101,20 @@ class Registry:
             board=self.board(task_id),
         )
 
-    def board(self, task_id: str) -> Board | None:
-        """Return what the scores of a known task are ranked on, prepared or not.
+    def board(self, task_id: str) -> LeaderboardBase | None:
+        """Return the leaderboard of a known task, prepared or not.
 
         Raises:
             SetupError: when its leaderboard is damaged.
         """
         if self.is_competition(task_id):
             return self.get(task_id).board
-        return find_board(self._cards[task_id], self._board_files(task_id))
+        return find_leaderboard(self._cards[task_id], self._board_files(task_id))
 
     def standing(
         self, task_id: str, data_digest: str, score: float | None
     ) -> LeaderboardStanding | None:
-        """Return where a score on this data would have stood; none if the data is not ours."""
+        """Return the standing of a score on this data, or none for other data."""
         try:
             task = self.get(task_id)
         except RequestError:
@@ -123,11 +123,11 @@ class Registry:
 
     def prepared(self) -> tuple[Task, ...]:
         """Return every task that can be served."""
-        served = (task for task in self._looked_at() if isinstance(task, Task))
+        served = (task for task in self._found_competitions() if isinstance(task, Task))
         return (*(self.get(task_id) for task_id in self._ready_ids()), *served)
 
     def prepared_ids(self) -> list[str]:
-        """Return the ids of the tasks whose data is here, without a look into it."""
+        """Return the ids of the tasks with data, without reading the data."""
         return [*self._ready_ids(), *self._competitions.with_data()]
 
     def _ready_ids(self) -> list[str]:
@@ -136,35 +136,39 @@ class Registry:
     def public_folders(self) -> tuple[Path, ...]:
         """Return the folders that programs of prepared tasks see."""
         folders = [self._prepared(task_id) / "public" for task_id in sorted(self._cards)]
-        folders += [task.public for task in self._looked_at() if isinstance(task, Task)]
+        folders += [task.public for task in self._found_competitions() if isinstance(task, Task)]
         return tuple(folder for folder in folders if folder.is_dir())
 
-    def refused(self) -> tuple[Refused, ...]:
+    def refused(self) -> tuple[RefusedCompetition, ...]:
         """Return the competitions that have data and are not served, with the reasons."""
-        return tuple(found for found in self._looked_at() if isinstance(found, Refused))
+        return tuple(
+            found for found in self._found_competitions() if isinstance(found, RefusedCompetition)
+        )
 
     def is_competition(self, task_id: str) -> bool:
         """Tell whether an id is that of a competition of MLE-bench and of nothing else."""
         return task_id in self._competitions.folders and task_id not in self._folders
 
     def _get_competition(self, task_id: str) -> Task:
-        found = self.look_at(task_id)
-        if isinstance(found, Refused):
+        found = self.find_competition(task_id)
+        if isinstance(found, RefusedCompetition):
             message = "the task is known but not served: `reward-server tasks check` says why"
             raise RequestError(ErrorKind.UNKNOWN_TASK, message)
         return found
 
-    def _looked_at(self) -> Iterator[Task | Refused]:
-        return map(self.look_at, self._competitions.with_data())
+    def _found_competitions(self) -> Iterator[Task | RefusedCompetition]:
+        return map(self.find_competition, self._competitions.with_data())
 
-    def look_at(self, task_id: str) -> Task | Refused:
+    def find_competition(self, task_id: str) -> Task | RefusedCompetition:
         """Return a known competition as a task, or why it is not served."""
         if task_id in self._folders:
-            return Refused(task_id, f"the id is that of the task in {self._folders[task_id]}")
+            return RefusedCompetition(
+                task_id, f"the id is that of the task in {self._folders[task_id]}"
+            )
         try:
             return self._competitions.get(task_id)
         except (SetupError, OSError) as error:
-            return Refused(task_id, str(error))
+            return RefusedCompetition(task_id, str(error))
 
     def _prepared(self, task_id: str) -> Path:
         return self._data_dir / task_id / "prepared"

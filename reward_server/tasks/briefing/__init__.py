@@ -1,1 +1,1 @@
-"""What a language model is told about a task: from public files alone, within a budget."""
+"""The briefing of a task for a language model, from public files alone, within a budget."""

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from reward_server.errors import RequestError
 from reward_server.model import ErrorKind
 from reward_server.tasks.briefing import sections
-from reward_server.tasks.briefing.description import read_description
 from reward_server.tasks.briefing.previews import preview
 from reward_server.tasks.briefing.public_files import group_files
+from reward_server.tasks.briefing.sections import read_description
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,15 +34,15 @@ MIN_BUDGET = 1600
 DEFAULT_BUDGET = 6000
 MAX_BUDGET = 200_000
 _KEPT_TEXTS = 256
-_RUNG_GROWTH = 1.15
+_LEVEL_GROWTH = 1.15
 _RULES = 3
 _ALL = 1000
 _PREVIEWS = "## Data preview"
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """Everything that can be said about a task, in the order in which it is read.
+class BriefingMaterial:
+    """All sections of a briefing in all lengths, in the order in which they are read.
 
     `importance` names positions in `parts` and how far each grows in its turn.
     """
@@ -53,15 +53,15 @@ class Material:
 
 
 class Briefings:
-    """Briefings of prepared tasks; the data of each is looked at once."""
+    """Briefings of prepared tasks; the data of each is read once."""
 
     def __init__(self, ceiling: Limits, packages: Sequence[Package]) -> None:
         self._ceiling = ceiling
         self._packages = packages
         self._lock = threading.Lock()
-        self._material: dict[str, tuple[str, Material]] = {}
+        self._material: dict[str, tuple[str, BriefingMaterial]] = {}
         self._texts: OrderedDict[tuple[str, str, int], str] = OrderedDict()
-        self._rungs: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._levels: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     def get(self, task: Task, budget: int = DEFAULT_BUDGET) -> str:
         """Return the briefing of a task in at most `budget` characters.
@@ -75,22 +75,22 @@ class Briefings:
         key = task.card.id, task.data_digest, budget
         with self._lock:
             if key not in self._texts:
-                self._texts[key] = fit(self._look_at(task), budget)
+                self._texts[key] = fit(self._gather(task), budget)
             self._texts.move_to_end(key)
             if len(self._texts) > _KEPT_TEXTS:
                 self._texts.popitem(last=False)
             return self._texts[key]
 
-    def rungs(self, task: Task) -> tuple[str, ...]:
-        """Return the briefing without its rules in growing lengths, from what the task is on."""
+    def levels(self, task: Task) -> tuple[str, ...]:
+        """Return the briefing without its rules in growing lengths, from the introduction on."""
         with self._lock:
-            digest, rungs = self._rungs.get(task.card.id, ("", ()))
+            digest, levels = self._levels.get(task.card.id, ("", ()))
             if digest != task.data_digest:
-                rungs = climb(self._look_at(task))
-                self._rungs[task.card.id] = task.data_digest, rungs
-            return rungs
+                levels = levels_of(self._gather(task))
+                self._levels[task.card.id] = task.data_digest, levels
+            return levels
 
-    def _look_at(self, task: Task) -> Material:
+    def _gather(self, task: Task) -> BriefingMaterial:
         digest, material = self._material.get(task.card.id, ("", None))
         if material is None or digest != task.data_digest:
             material = gather(task.card, task.public, self._ceiling, self._packages)
@@ -98,17 +98,19 @@ class Briefings:
         return material
 
 
-def gather(card: Card, public: Path, ceiling: Limits, packages: Sequence[Package]) -> Material:
-    """Look at the public files of a task and say everything there is to say."""
+def gather(
+    card: Card, public: Path, ceiling: Limits, packages: Sequence[Package]
+) -> BriefingMaterial:
+    """Read the public files of a task and return all sections in all lengths."""
     groups = sorted(
         group_files(public, card.public_files), key=lambda group: _rank(card, group.name)
     )
-    told_elsewhere = {"description.md", card.sample_submission}
+    described_elsewhere = {"description.md", card.sample_submission}
     description = read_description(public / "description.md")
     previews = (
-        preview(card, public, group) for group in groups if group.name not in told_elsewhere
+        preview(card, public, group) for group in groups if group.name not in described_elsewhere
     )
-    return Material(
+    return BriefingMaterial(
         parts=(
             sections.about(card, description.introduction),
             sections.files(card, groups),
@@ -138,18 +140,20 @@ def _rank(card: Card, name: str) -> tuple[int, str]:
     return (first.index(name) if name in first else len(first)), name
 
 
-def climb(material: Material) -> tuple[str, ...]:
+def levels_of(material: BriefingMaterial) -> tuple[str, ...]:
     """Return the texts of growing budgets without the rules; the first is the introduction."""
     parts = (*material.parts[:_RULES], ("",), *material.parts[_RULES + 1 :])
-    told = replace(material, parts=parts)
+    without_rules = replace(material, parts=parts)
     budgets, budget = [0], 500.0
     while budget < MAX_BUDGET:
         budgets.append(int(budget))
-        budget *= _RUNG_GROWTH
-    return tuple(dict.fromkeys([f"{parts[0][0]}\n", *(fit(told, most) for most in budgets)]))
+        budget *= _LEVEL_GROWTH
+    return tuple(
+        dict.fromkeys([f"{parts[0][0]}\n", *(fit(without_rules, most) for most in budgets)])
+    )
 
 
-def fit(material: Material, budget: int) -> str:
+def fit(material: BriefingMaterial, budget: int) -> str:
     """Return the text whose parts are as long as the budget allows, the important ones first."""
     own = len(material.parts)
     parts = [*material.parts, *(("", *lengths) for lengths in material.previews)]

@@ -1,4 +1,4 @@
-"""What can be said about the columns of a table in a line each."""
+"""Descriptions of the columns of a table, a line each."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def describe_columns(table: pd.DataFrame, to_predict: Iterable[str]) -> tuple[Co
     """Return a line for each column, or for each run of numbered columns of one type.
 
     Those to predict come first, because lists are cut at their end; of a very wide table only
-    the first columns are looked at.
+    the first columns are described.
     """
     wanted = set(to_predict)
     first = [at for at, name in enumerate(table.columns) if str(name) in wanted]
     rest = [at for at in range(min(table.shape[1], _WIDEST)) if at not in first]
     lines = [ColumnLine(_describe_one(table.iloc[:, at], ", to predict")) for at in first]
-    for _, run in itertools.groupby(rest, lambda at: _kin(table, at)):
+    for _, run in itertools.groupby(rest, lambda at: _family(table, at)):
         positions = list(run)
         if len(positions) >= _RUN and is_numeric_dtype(table.dtypes.iloc[positions[0]]):
             lines.append(ColumnLine(_describe_run(table.iloc[:, positions]), len(positions)))
@@ -49,7 +49,7 @@ def describe_columns(table: pd.DataFrame, to_predict: Iterable[str]) -> tuple[Co
     return tuple(lines)
 
 
-def _kin(table: pd.DataFrame, at: int) -> tuple[str, str]:
+def _family(table: pd.DataFrame, at: int) -> tuple[str, str]:
     name = str(table.columns[at])
     stem = _NUMBERED.fullmatch(name)
     return (stem[1] if stem else f"{name}\0{at}"), str(table.dtypes.iloc[at])

@@ -1,4 +1,4 @@
-"""Which packages a program can import, told by names and versions."""
+"""The packages that a program can import, with their versions."""
 
 from __future__ import annotations
 

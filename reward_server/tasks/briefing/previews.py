@@ -123,12 +123,12 @@ def _lengthen(
     columns = describe_columns(table, wanted)
     texts = [title]
     for most_columns, most_lines in _LENGTHS:
-        told = columns[:most_columns]
-        left = table.shape[1] - sum(line.columns for line in told)
+        described = columns[:most_columns]
+        left = table.shape[1] - sum(line.columns for line in described)
         more = [f"- and {count_of(left, 'more column')}"] if left > 0 else []
         shown = [plain(line, _LINE_CHARACTERS) for line in lines[:most_lines]]
         block = [f"First rows:\n{fenced(shown)}"] if shown else []
-        texts.append("\n".join([title + about, *(line.text for line in told), *more, *block]))
+        texts.append("\n".join([title + about, *(line.text for line in described), *more, *block]))
     return tuple(dict.fromkeys(texts))
 
 

@@ -1,7 +1,7 @@
-"""The files a program sees: what there is, how large, and how they begin.
+"""The files that a program sees: names, sizes and first bytes.
 
-Only regular files below one folder are looked at; links are neither followed nor listed, and
-of no file is more read than its head, except to count its rows.
+Only regular files below one folder are listed; links are neither followed nor listed. Only the
+head of a file is read, except to count its rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """A file, or all files that one pattern of the card stands for."""
+    """A file, or all files that match one pattern of the card."""
 
     name: str
     paths: tuple[str, ...]
@@ -29,12 +29,12 @@ class FileGroup:
 
     @property
     def is_pattern(self) -> bool:
-        """Tell whether it stands for many files."""
+        """Tell whether it is a pattern of many files."""
         return "*" in self.name
 
 
 def group_files(public: Path, patterns: Iterable[str]) -> tuple[FileGroup, ...]:
-    """Return what lies in a public folder, by the patterns of the card and then by name."""
+    """Return the files of a public folder, by the patterns of the card and then by name."""
     sizes = dict(sorted(_walk(public, "")))
     groups = []
     for pattern in sorted(set(patterns)):

@@ -1,4 +1,4 @@
-"""Writing what stands in data files into a text for a model, whatever those files hold."""
+"""Quoting the content of data files safely in a text for a model."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
-"""The leak lint: does anything public give the hidden labels away?
+"""The leak lint: does anything public reveal the hidden labels?
 
-What is looked at has a module each: `columns`, `order`, `overlap`, `files`, `sample`,
-`bundled`. Each says what it looked at and what it found. A combination of columns that gives
-a label away is a model and not a leak, so it is not looked for.
+Every public file is reduced to views: columns of written values, the order of rows, ids, names
+and metadata of files, the bytes of files beside the tables. One measure (`strength`) says how
+well a view predicts the labels and how likely chance alone would do as well. Content that
+should be on one side only is compared by hashed values (`rows`, `files`, `bundled`). A
+combination of columns that predicts the label is a model and not a leak, so the lint does not
+test combinations.
 """
 
-from reward_server.tasks.leaks.lint import find_leaks, look_for_leaks
-from reward_server.tasks.leaks.tables import read_table
+from reward_server.tasks.leaks.lint import check_leaks, find_leaks
 
-__all__ = ["find_leaks", "look_for_leaks", "read_table"]
+__all__ = ["check_leaks", "find_leaks"]

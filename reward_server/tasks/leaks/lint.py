@@ -1,16 +1,33 @@
-"""The lint as a whole: every look in turn, over the prepared data of one task."""
+"""The lint as a whole: every check in turn, over the prepared data of one task."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from reward_server.errors import InfrastructureError
 from reward_server.tasks.base import TargetKind
-from reward_server.tasks.leaks.columns import Side, find_highest, find_in_table
-from reward_server.tasks.leaks.evidence import LeakEvidence, part_of_test, read_evidence
-from reward_server.tasks.leaks.files import look_at_files
-from reward_server.tasks.leaks.forms import find_changed_columns, find_in_forms
-from reward_server.tasks.leaks.order import look_at_order
-from reward_server.tasks.leaks.overlap import look_at_overlap
+from reward_server.tasks.leaks.columns import (
+    LabeledTable,
+    find_highest,
+    find_in_table,
+    find_own_labels,
+    find_text_labels,
+    find_words,
+    own_labels,
+)
+from reward_server.tasks.leaks.evidence import (
+    MOST_BYTES,
+    LeakEvidence,
+    parse_written,
+    read_evidence,
+    read_written,
+    take_part,
+    to_numbers,
+)
+from reward_server.tasks.leaks.files import check_files
 from reward_server.tasks.leaks.report import (
     LeakCheck,
     LeakFinding,
@@ -18,59 +35,61 @@ from reward_server.tasks.leaks.report import (
     Severity,
     strongest_by_place,
 )
-from reward_server.tasks.leaks.selections import find_in_selections
-from reward_server.tasks.leaks.tables import read_written
-from reward_server.tasks.leaks.words import find_in_texts, find_own_labels, names_of
+from reward_server.tasks.leaks.rows import check_order, check_overlap
+from reward_server.tasks.leaks.views import HIDDEN_SKILL, View, codes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Hashable, Iterator
     from pathlib import Path
 
     import pandas as pd
 
+    from reward_server.model import Grade
     from reward_server.tasks.base import Card
-    from reward_server.tasks.leaks.columns import Found
+    from reward_server.tasks.leaks.report import WeighedFinding
     from reward_server.tasks.leaks.strength import Codes
 
-_LONG_TEXT = 12
+    GradeAll = Callable[[list[bytes]], list[Grade]]
+
+_SHUFFLES = 12
+_SPREADS = 8.0
 
 
 def find_leaks(card: Card, public: Path, answers: Path) -> tuple[LeakFinding, ...]:
-    """Return every leak and fault in the public files; not what needs a grader or a sandbox."""
-    looks = look_for_leaks(card, public, answers)
-    found = (finding for look in looks for finding in look.findings)
+    """Return every leak and fault in the public files that needs no grader and no sandbox."""
+    checks = check_leaks(card, public, answers)
+    found = (finding for check in checks for finding in check.findings)
     return tuple(finding for finding in found if finding.severity is not Severity.NOTE)
 
 
-def look_for_leaks(card: Card, public: Path, answers: Path) -> tuple[LeakCheck, ...]:
-    """Look at columns, order, overlap and files; without a target at the files alone."""
+def check_leaks(card: Card, public: Path, answers: Path) -> tuple[LeakCheck, ...]:
+    """Check columns, order, overlap and files; without a target the files alone."""
     if card.target is None:
-        note = LeakCheck("tables", "not looked at: the card names no target")
-        return note, look_at_files(card, public, answers, None)
+        note = LeakCheck("tables", "not checked: the card names no target")
+        return note, check_files(card, public, answers, None)
     try:
         evidence = read_evidence(card, card.target, public, answers)
     except (OSError, ValueError, KeyError) as error:
         text = f"the tables and the answers do not fit each other: {error}"
         fault = LeakFinding(LeakKind.DAMAGED, card.target.test_file, text, severity=Severity.FAULT)
-        return LeakCheck("tables", "not readable", (fault,)), look_at_files(
-            card, public, answers, None
-        )
+        unreadable = LeakCheck("tables", "not readable", (fault,))
+        return unreadable, check_files(card, public, answers, None)
     return (
-        _look_at_columns(evidence),
-        look_at_order(evidence),
-        look_at_overlap(evidence),
-        look_at_files(card, public, answers, evidence),
+        _check_columns(evidence),
+        check_order(evidence),
+        check_overlap(evidence),
+        check_files(card, public, answers, evidence),
     )
 
 
-def _look_at_columns(evidence: LeakEvidence) -> LeakCheck:
+def _check_columns(evidence: LeakEvidence) -> LeakCheck:
     test, (sample, rows) = evidence.test, _sample(evidence)
     found = [
-        *find_changed_columns(evidence),
-        *find_in_forms(evidence),
-        *_hidden_columns(evidence),
-        *_in_test(evidence),
-        *_in_sample(evidence, sample, rows),
+        *_find_changed_columns(evidence),
+        *_find_in_written_rows(evidence),
+        *_find_label_columns(evidence),
+        *_find_in_test(evidence),
+        *_find_in_sample(evidence, sample, rows),
     ]
     part = f" (of {test.total})" if test.is_part else ""
     scope = f"{len(test.table.columns)} of test and {len(sample.columns)} of sample, "
@@ -78,53 +97,161 @@ def _look_at_columns(evidence: LeakEvidence) -> LeakCheck:
     return LeakCheck("columns", scope, strongest_by_place(found))
 
 
-def _hidden_columns(evidence: LeakEvidence) -> Iterator[Found]:
+def _find_label_columns(evidence: LeakEvidence) -> Iterator[WeighedFinding]:
     target = evidence.target
     names = {*target.hidden_columns, *target.columns}
     for name in sorted(names & set(evidence.test.table.columns)):
-        text = "the label itself stands in the test file"
+        text = "the test file has a column of the labels"
         yield 2.0, LeakFinding(LeakKind.LABEL_COLUMN, f"{target.test_file}:{name}", text)
 
 
-def _in_test(evidence: LeakEvidence) -> Iterator[Found]:
-    target, table = evidence.target, evidence.test.table
-    labels = evidence.labels_of(evidence.test.rows)
-    side, train = Side(table, labels), _train(evidence)
-    ids_are_texts = table[target.id_column].str.len().median() > 40
+def _find_changed_columns(evidence: LeakEvidence) -> Iterator[WeighedFinding]:
+    """Yield the columns of the test file that differ from those of the answers."""
+    target, test = evidence.target, evidence.test
+    truth = evidence.truth.iloc[test.rows]
+    for name in test.table.columns.drop(target.id_column):
+        if name not in truth or name in target.columns:
+            continue
+        here, there = test.table[name], truth[name]
+        same = here.to_numpy() == there.to_numpy()
+        if not same.all():
+            share = float(np.mean(~(same | (to_numbers(here) == to_numbers(there)))))
+            if share > 0:
+                text = "it differs from the same column of the answers"
+                place, strength = f"{target.test_file}:{name}", f"{share:.1%} of the rows"
+                kind, severity = LeakKind.HIDDEN_CHANNEL, Severity.FAULT
+                yield 1.0, LeakFinding(kind, place, text, strength, severity)
+
+
+def _find_in_written_rows(evidence: LeakEvidence) -> Iterator[WeighedFinding]:
+    """Yield whether the way a row of the test file is written reveals its label.
+
+    The order of a row's fields, its quotation marks and its line's end are lost when a table is
+    parsed, but not to a program that reads the bytes.
+    """
+    file = evidence.target.test_file
+    forms = _forms_of_rows(evidence.public / file, len(evidence.ids))
+    if len(set(forms)) < 2:
+        return
+    view = View("how a row is written", groups=codes_of(forms))
+    for labels in evidence.labels:
+        strength = view.relate(labels)
+        if strength.beats(HIDDEN_SKILL):
+            text = f"{view.what} predicts its label"
+            finding = LeakFinding(LeakKind.HIDDEN_CHANNEL, file, text, strength.text)
+            yield strength.skill, finding
+
+
+def _forms_of_rows(path: Path, rows: int) -> list[Hashable]:
+    if path.stat().st_size > MOST_BYTES:
+        return []
+    data = path.read_bytes()
+    if path.suffix == ".json":
+        records = json.loads(data)
+        is_records = isinstance(records, list) and all(isinstance(x, dict) for x in records)
+        return [tuple(record) for record in records] if is_records else []
+    lines = data.split(b"\n")[1:]
+    if lines and not lines[-1]:
+        lines.pop()
+    if len(lines) != rows:  # a text that goes over several lines
+        return []
+    return [(line.startswith(b'"'), line.count(b'"'), line[-1:].isspace()) for line in lines]
+
+
+def _find_in_test(evidence: LeakEvidence) -> Iterator[WeighedFinding]:
+    target, test = evidence.target, evidence.test
+    labels, is_text = evidence.labels_of(test.rows), target.kind is TargetKind.TEXT
+    part = take_part(evidence.train.table)
+    train_labels = tuple(labels.take(part.rows) for labels in evidence.train_labels)
+    ids_are_texts = test.table[target.id_column].str.len().median() > 40
     skipped = [] if ids_are_texts else [target.id_column]
-    if target.kind is TargetKind.TEXT:
-        yield from find_in_selections(target.test_file, table, evidence.test.rows, evidence)
-    yield from find_in_table(target.test_file, side, train, skipped)
-    for name in table.columns.drop(skipped):
-        place = f"{target.test_file}:{name}"
-        if table[name].str.len().median() >= _LONG_TEXT:
-            known = train.table.get(str(name))
-            yield from find_in_texts(place, table[name], labels, known)
-        if target.kind is not TargetKind.TEXT:
-            for own in names_of(evidence, evidence.test.rows):
-                yield from find_own_labels(place, table[name], own)
-
-
-def _train(evidence: LeakEvidence) -> Side:
-    part = part_of_test(evidence.train.table)
-    return Side(part.table, tuple(labels.take(part.rows) for labels in evidence.train_labels))
+    if is_text:
+        yield from find_text_labels(target.test_file, test.table, test.rows, evidence)
+    yield from find_in_table(
+        target.test_file,
+        LabeledTable(test.table, labels),
+        LabeledTable(part.table, train_labels),
+        skipped,
+    )
+    for name in map(str, test.table.columns.drop(skipped)):
+        place, texts = f"{target.test_file}:{name}", test.table[name]
+        yield from find_words(place, texts, labels, part.table.get(name))
+        for own in () if is_text else own_labels(evidence, test.rows):
+            yield from find_own_labels(place, texts, own)
 
 
 def _sample(evidence: LeakEvidence) -> tuple[pd.DataFrame, Codes]:
-    path = evidence.public / evidence.card.sample_submission
-    sample = read_written(path, 1 << 62).table
+    sample = read_written(evidence.public / evidence.card.sample_submission).table
     rows = evidence.rows_of(sample[evidence.target.id_column].tolist())
-    part = part_of_test(sample[rows >= 0].reset_index(drop=True))
+    part = take_part(sample[rows >= 0].reset_index(drop=True))
     return part.table, rows[rows >= 0][part.rows]
 
 
-def _in_sample(evidence: LeakEvidence, table: pd.DataFrame, rows: Codes) -> Iterator[Found]:
-    file, labels = evidence.card.sample_submission, evidence.labels_of(rows)
-    if evidence.target.kind is TargetKind.TEXT:
-        yield from find_in_selections(file, table, rows, evidence)
-    guesses = [name for name in evidence.target.columns if name in table]
-    if len(guesses) > 1 and evidence.target.kind is not TargetKind.NUMBERS:
+def _find_in_sample(
+    evidence: LeakEvidence, table: pd.DataFrame, rows: Codes
+) -> Iterator[WeighedFinding]:
+    target, file, labels = (
+        evidence.target,
+        evidence.card.sample_submission,
+        evidence.labels_of(rows),
+    )
+    guesses = [name for name in target.columns if name in table]
+    if target.kind is TargetKind.TEXT:
+        yield from find_text_labels(file, table, rows, evidence)
+    elif len(guesses) > 1 and target.kind is not TargetKind.NUMBERS:
         yield from find_highest(file, table[guesses], labels)
     shared = [name for name in map(str, table) if name in evidence.test.table]
-    train = Side(evidence.train.table.iloc[:, :0], ())
-    yield from find_in_table(file, Side(table, labels), train, shared)
+    train = LabeledTable(evidence.train.table.iloc[:, :0], ())
+    yield from find_in_table(file, LabeledTable(table, labels), train, shared)
+
+
+def check_sample(card: Card, public: Path, grade_all: GradeAll) -> LeakCheck:
+    """Check whether the sample submission scores better than its values in any other order.
+
+    A constant scores the same however it is shuffled, and so does a random guess but for luck.
+    A sample that loses much of its score when shuffled reveals labels.
+    """
+    name, file, kind = "sample submission", card.sample_submission, LeakKind.DAMAGED
+    sample = public / file
+    if sample.stat().st_size > MOST_BYTES:
+        return LeakCheck(name, "too large to be graded here")
+    data = sample.read_bytes()
+    try:
+        grades = grade_all([data, *_shuffled(card, data)])
+    except InfrastructureError:
+        text = "the grader fails on the sample submission"
+        fault = LeakFinding(kind, file, text, severity=Severity.FAULT)
+        return LeakCheck(name, "graded", (fault,))
+    score = grades[0].score
+    if score is None:
+        text = "the sample submission is not valid"
+        fault = LeakFinding(kind, file, text, severity=Severity.FAULT)
+        # A sample without a score of its own is allowed where the card gives a baseline instead.
+        return LeakCheck(name, "not valid", (fault,) if card.baseline is None else ())
+    others = np.array([grade.score for grade in grades[1:] if grade.score is not None])
+    scope = f"score {score:.6g}, shuffled {len(others)} times"
+    return LeakCheck(name, scope, tuple(_compare_scores(card, score, others)))
+
+
+def _compare_scores(card: Card, score: float, others: np.ndarray) -> Iterator[LeakFinding]:
+    if not len(others):
+        return
+    gain, spread = (score - others.mean()) * (1 if card.higher_is_better else -1), others.std()
+    if gain > _SPREADS * spread + 1e-9 * max(1.0, abs(score)):
+        text = "it scores better than its own values in any other order"
+        strength = f"{score:.4g} instead of {others.mean():.4g} (spread {spread:.2g})"
+        yield LeakFinding(LeakKind.PREDICTIVE_SAMPLE, card.sample_submission, text, strength)
+
+
+def _shuffled(card: Card, data: bytes) -> Iterator[bytes]:
+    """Yield the sample with its predictions given to other rows."""
+    table = parse_written(data, ".csv")
+    named = card.target.columns if card.target is not None else card.columns[1:]
+    guessed = [name for name in named if name in table]
+    if not guessed or (table[guessed] == table[guessed].iloc[0]).all(axis=None):
+        return
+    rng = np.random.default_rng(0)
+    for _ in range(_SHUFFLES):
+        order = rng.permutation(len(table))
+        moved = {name: table[name].to_numpy()[order] for name in guessed}
+        yield table.assign(**moved).to_csv(index=False).encode()

@@ -1,4 +1,4 @@
-"""What the lint says: one look a check, and for each finding where, what, how strong and why."""
+"""The report of the lint: checks with their scope, and findings with place, strength and remedy."""
 
 from __future__ import annotations
 
@@ -22,80 +22,75 @@ class LeakKind(StrEnum):
     """What was found; every kind has a fixed explanation and advice."""
 
     LABEL_COLUMN = "label column"
-    TELLING_COLUMN = "telling column"
-    PARTLY_TELLING = "partly telling"
+    PREDICTIVE_COLUMN = "predictive column"
+    PURE_VALUES = "values with one label alone"
     HIDDEN_CHANNEL = "hidden channel"
-    TELLING_ORDER = "telling order"
-    TELLING_ID = "telling id"
+    PREDICTIVE_ORDER = "predictive order"
+    PREDICTIVE_ID = "predictive id"
     OVERLAP = "overlap"
     ANSWERS_IN_FILE = "answers in a file"
-    TELLING_FILES = "telling files"
-    TELLING_SAMPLE = "telling sample"
+    FILE_METADATA = "predictive file metadata"
+    PREDICTIVE_SAMPLE = "predictive sample submission"
     BUNDLED = "bundled data"
     DAMAGED = "damaged data"
-    UNKNOWN = "not looked at"
+    UNCHECKED = "not checked"
 
 
-@dataclass(frozen=True, slots=True)
-class _Advice:
-    why: str
-    remedy: str
-
-
-_ADVICE = {
-    LeakKind.LABEL_COLUMN: _Advice(
+_WHY_AND_REMEDY = {
+    LeakKind.LABEL_COLUMN: (
         "a program reads the answers instead of predicting them",
         "drop the column from the public file in prepare.py",
     ),
-    LeakKind.TELLING_COLUMN: _Advice(
-        "this column alone predicts the label, so that a score says nothing about a model",
+    LeakKind.PREDICTIVE_COLUMN: (
+        "this column alone predicts the label, so the score says nothing about a model",
         "drop the column, or make sure that it is known when a prediction is due",
     ),
-    LeakKind.PARTLY_TELLING: _Advice(
-        "the labels of these rows can be read off without a model",
+    LeakKind.PURE_VALUES: (
+        "a program reads the labels of these rows without a model",
         "blank or drop the column in both public files",
     ),
-    LeakKind.HIDDEN_CHANNEL: _Advice(
+    LeakKind.HIDDEN_CHANNEL: (
         "honest data has no such trace, so something wrote the label into it",
         "write the column anew from the raw data, rounded and formatted alike for all rows",
     ),
-    LeakKind.TELLING_ORDER: _Advice(
-        "a row's place gives its label away", "shuffle the rows with a fixed seed in prepare.py"
+    LeakKind.PREDICTIVE_ORDER: (
+        "the position of a row reveals its label",
+        "shuffle the rows with a fixed seed in prepare.py",
     ),
-    LeakKind.TELLING_ID: _Advice(
-        "a row's id gives its label away", "number the rows anew after shuffling them"
+    LeakKind.PREDICTIVE_ID: (
+        "the id of a row reveals its label", "number the rows anew after shuffling them"
     ),
-    LeakKind.OVERLAP: _Advice(
-        "what stands in the train data can be looked up with its label",
-        "split by group, or drop what stands on both sides",
+    LeakKind.OVERLAP: (
+        "a program looks up rows that are in the train data too, with their labels",
+        "split by group, or drop what is on both sides",
     ),
-    LeakKind.ANSWERS_IN_FILE: _Advice(
+    LeakKind.ANSWERS_IN_FILE: (
         "a program reads the answers instead of predicting them",
         "remove the file from what prepare.py writes",
     ),
-    LeakKind.TELLING_FILES: _Advice(
-        "names and metadata of files give labels away without looking at their contents",
+    LeakKind.FILE_METADATA: (
+        "names and metadata of files reveal labels without their contents",
         "write the files anew: same form of name, no metadata, one date",
     ),
-    LeakKind.TELLING_SAMPLE: _Advice(
-        "copying the sample submission earns a score", "fill the sample with one constant"
+    LeakKind.PREDICTIVE_SAMPLE: (
+        "a copy of the sample submission earns a score", "fill the sample with one constant"
     ),
-    LeakKind.BUNDLED: _Advice(
-        "the answers stand in a package that every program can import",
+    LeakKind.BUNDLED: (
+        "the answers are in a package that every program can import",
         "do not make a task of data that the sandbox ships",
     ),
-    LeakKind.DAMAGED: _Advice(
-        "what is served is not what was prepared", "prepare the task again"
+    LeakKind.DAMAGED: (
+        "the served data is not what was prepared", "prepare the task again"
     ),
-    LeakKind.UNKNOWN: _Advice(
-        "nobody has looked at this part", "look at it yourself, or unpack it in prepare.py"
+    LeakKind.UNCHECKED: (
+        "the lint cannot check this part", "check it by hand, or unpack it in prepare.py"
     ),
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class LeakFinding:
-    """One thing that was found: where, what, and how strong it is."""
+    """One finding: where, what, and how strong it is."""
 
     kind: LeakKind
     place: str
@@ -106,12 +101,12 @@ class LeakFinding:
     @property
     def why(self) -> str:
         """Return why it matters."""
-        return _ADVICE[self.kind].why
+        return _WHY_AND_REMEDY[self.kind][0]
 
     @property
     def remedy(self) -> str:
         """Return what to do about it."""
-        return _ADVICE[self.kind].remedy
+        return _WHY_AND_REMEDY[self.kind][1]
 
     @property
     def sentence(self) -> str:
@@ -122,7 +117,7 @@ class LeakFinding:
 
 @dataclass(frozen=True, slots=True)
 class LeakCheck:
-    """One check: what was looked at, and what came of it."""
+    """One check: what it covered and what it found."""
 
     name: str
     scope: str
@@ -136,15 +131,15 @@ class LeakCheck:
 
 @dataclass(frozen=True, slots=True)
 class LeakReport:
-    """Everything that was looked at in the data of one task."""
+    """All checks of the data of one task."""
 
     task_id: str
-    looks: tuple[LeakCheck, ...]
+    checks: tuple[LeakCheck, ...]
 
     @property
     def failures(self) -> tuple[LeakFinding, ...]:
         """Return the findings that are more than notes."""
-        found = (finding for look in self.looks for finding in look.findings)
+        found = (finding for check in self.checks for finding in check.findings)
         return tuple(finding for finding in found if finding.severity is not Severity.NOTE)
 
     def as_json(self) -> dict[str, Any]:
@@ -154,32 +149,35 @@ class LeakReport:
             "ok": not self.failures,
             "looks": [
                 {
-                    "name": look.name,
-                    "scope": look.scope,
+                    "name": check.name,
+                    "scope": check.scope,
                     "findings": [
                         asdict(finding) | {"why": finding.why, "remedy": finding.remedy}
-                        for finding in look.findings
+                        for finding in check.findings
                     ],
                 }
-                for look in self.looks
+                for check in self.checks
             ],
         }
 
     def as_lines(self) -> Iterator[str]:
         """Yield the report for a person, a line per check and a few per finding."""
         yield f"{self.task_id}: {'not ok' if self.failures else 'ok'}"
-        for look in self.looks:
-            state = "FAIL" if look.failed else "note" if look.findings else "ok"
-            yield f"  {state:<4}  {look.name}: {look.scope}"
-            for finding in look.findings:
+        for check in self.checks:
+            state = "FAIL" if check.failed else "note" if check.findings else "ok"
+            yield f"  {state:<4}  {check.name}: {check.scope}"
+            for finding in check.findings:
                 yield f"          {finding.sentence}"
                 if finding.severity is not Severity.NOTE:
                     yield f"            why: {finding.why}"
                     yield f"            do:  {finding.remedy}"
 
 
-def strongest_by_place(findings: Iterable[tuple[float, LeakFinding]]) -> tuple[LeakFinding, ...]:
-    """Return one finding a place, the most severe and strongest, in the order of places."""
+WeighedFinding = tuple[float, LeakFinding]
+
+
+def strongest_by_place(findings: Iterable[WeighedFinding]) -> tuple[LeakFinding, ...]:
+    """Return one finding per place, the most severe and strongest, in the order of places."""
     best: dict[str, tuple[float, LeakFinding]] = {}
     for weight, finding in findings:
         full = weight + 10 * (finding.severity is not Severity.NOTE)

@@ -1,10 +1,13 @@
-"""How well something public tells the labels, and how likely chance alone would do as well.
+"""How well a view predicts the labels, and how likely chance alone would do as well.
 
-Everything is judged by prediction: a row's label is guessed from other rows that share its
-value (`by_groups`) or stand next to it in an order (`by_neighbours`), or from the train rows.
-`skill` is 0 for a guess that ignores the value and 1 for one that is always right, whatever
-shape the relation has. `chance` bounds the probability of that many hits without a relation;
-`ALPHA` is small enough for millions of tests, so that clean data finds nothing.
+A row's label is guessed from other rows that share its value (`from_groups`) or are next to
+it in an order (`from_neighbours`); the other rows are those of the same table or the train
+rows. `skill` is 0 for a guess that ignores the value and 1 for one that is always right,
+whatever shape the relation has. `chance` bounds the probability of that many hits without a
+relation; `ALPHA` is small enough for millions of tests, so that clean data passes.
+
+`association` and `trend` also see shifts that leave the commonest label the same everywhere.
+They are for what must not be related to the label at all.
 """
 
 from __future__ import annotations
@@ -18,7 +21,10 @@ from scipy import special, stats
 
 ALPHA = 1e-9
 FEWEST_ROWS = 20
-_ROWS_FOR_REACH = 160
+_ROWS_FOR_WIDE_REACH = 160
+_MOST_GROUPS = 40
+_PURE = 0.98
+_PRIOR = 0.5
 
 Numbers: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.intp]
@@ -26,7 +32,10 @@ Codes: TypeAlias = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The labels of rows: codes of `classes` classes, or standardised ranks when that is 0."""
+    """The labels of rows: codes of `classes` classes, or standardised ranks when that is 0.
+
+    A row without a label is NaN.
+    """
 
     name: str
     values: Numbers
@@ -37,19 +46,24 @@ class Labels:
         """Return the classes as whole numbers."""
         return self.values.astype(np.intp)
 
-    def take(self, rows: Codes | NDArray[np.bool_]) -> Labels:
-        """Return the labels of some rows; rows without a label are NaN and stay so."""
-        return Labels(self.name, self.values[rows], self.classes)
+    @property
+    def marks(self) -> Numbers:
+        """Return a column per class with ones, or the ranks as one column."""
+        return np.eye(self.classes)[self.codes] if self.classes else self.values[:, None]
 
     @property
     def known(self) -> NDArray[np.bool_]:
         """Tell which rows have a label."""
         return ~np.isnan(self.values)
 
+    def take(self, rows: Codes | NDArray[np.bool_]) -> Labels:
+        """Return the labels of some rows."""
+        return Labels(self.name, self.values[rows], self.classes)
+
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """How much is told, and how likely that is by chance."""
+    """How well something predicts, and how likely that is by chance."""
 
     skill: float
     chance: float
@@ -77,114 +91,145 @@ def standardised_ranks(values: Numbers) -> Numbers:
     return np.asarray((ranks - np.nanmean(ranks)) / spread if spread > 0 else ranks * 0.0)
 
 
-def by_groups(groups: Codes, labels: Labels) -> Strength:
-    """Judge a value by the labels of the other rows that have it."""
-    sizes = np.bincount(groups)
-    if len(groups) < FEWEST_ROWS or sizes.max() in {1, len(groups)}:
+def from_groups(
+    groups: Codes, labels: Labels, train: tuple[Codes, Labels] | None = None
+) -> Strength:
+    """Predict from the rows with the same value: train rows, or the other rows of the table."""
+    learned_groups, learned = train or (groups, labels)
+    if len(groups) < FEWEST_ROWS or not len(learned_groups):
         return NOTHING
-    if not labels.classes:
-        sums = np.bincount(groups, weights=labels.values)
-        others = (sums[groups] - labels.values) / (sizes[groups] - 0.5)
-        return _fit(others, labels.values)
-    votes = votes_of(groups, labels, len(sizes))[groups]
-    votes[np.arange(len(groups)), labels.codes] -= 1
-    return guessed(votes, labels)
-
-
-def by_neighbours(values: Numbers, labels: Labels) -> Strength:
-    """Judge a number by the labels of the rows that are next to it when rows are sorted by it."""
-    if len(values) < FEWEST_ROWS or values.min() == values.max():
+    count = int(max(groups.max(), learned_groups.max())) + 1
+    sizes = np.bincount(learned_groups, minlength=count)
+    if train is None and sizes.max() in {1, len(groups)}:
         return NOTHING
-    ties = np.random.default_rng(0).permutation(len(values))
-    ordered = labels.take(np.lexsort((ties, values)))
-    reaches = (2, 8) if len(values) >= _ROWS_FOR_REACH else (2,)
-    return max((_in_order(ordered, reach) for reach in reaches), key=lambda found: found.skill)
+    sums, sizes = label_sums(learned_groups, learned, count)[groups], sizes[groups]
+    if train is None:
+        sums, sizes = sums - labels.marks, sizes - 1
+    return score(sums, sizes, labels)
 
 
-def from_train_groups(
-    train: Codes, known: Labels, test: Codes, labels: Labels
-) -> Strength:  # fmt: skip
-    """Judge a value by the labels of the train rows that have it."""
-    if len(test) < FEWEST_ROWS or not len(train):
+def from_neighbours(
+    numbers: Numbers, labels: Labels, train: tuple[Numbers, Labels] | None = None
+) -> Strength:
+    """Predict from the rows with the nearest numbers: train rows, or those of the table."""
+    learned_numbers, learned = train or (numbers, labels)
+    rows = len(learned_numbers)
+    if min(len(numbers), rows) < FEWEST_ROWS or learned_numbers.min() == learned_numbers.max():
         return NOTHING
-    groups = int(max(train.max(), test.max())) + 1
-    if not known.classes:
-        sizes = np.bincount(train, minlength=groups) + 0.5
-        means = np.bincount(train, weights=known.values, minlength=groups) / sizes
-        return _fit(means[test], labels.values)
-    return guessed(votes_of(train, known, groups)[test], labels)
-
-
-def from_train_neighbours(
-    train: Numbers, known: Labels, test: Numbers, labels: Labels
-) -> Strength:  # fmt: skip
-    """Judge a number by the labels of the train rows with the nearest numbers."""
-    if len(test) < FEWEST_ROWS or len(train) < FEWEST_ROWS:
-        return NOTHING
-    order = np.argsort(train, kind="stable")
-    after = np.searchsorted(train[order], test)
-    near = np.clip(after[:, None] + np.array([-2, -1, 0, 1]), 0, len(train) - 1)
-    labels_near = known.values[order][near]
-    if not known.classes:
-        return _fit(labels_near.mean(axis=1), labels.values)
-    votes = np.zeros((len(test), known.classes))
-    for column in labels_near.T.astype(np.intp):
-        votes[np.arange(len(test)), column] += 1
-    return guessed(votes, labels)
-
-
-def _in_order(labels: Labels, reach: int) -> Strength:
-    """Judge each row by as many on either side of it as it reaches."""
-    marks = np.eye(labels.classes)[labels.codes] if labels.classes else labels.values[:, None]
-    rows = len(marks)
+    ties = np.random.default_rng(0).permutation(rows)
+    order = np.lexsort((ties, learned_numbers))
+    marks = learned.take(order).marks
     sums = np.pad(np.cumsum(marks, axis=0), ((1, 0), (0, 0)))
-    places = np.arange(rows)
-    last, first = np.minimum(places + reach + 1, rows), np.maximum(places - reach, 0)
-    near = sums[last] - sums[first] - marks
-    found = (
-        guessed(near, labels) if labels.classes else _fit(near[:, 0] / (2 * reach), labels.values)
-    )
-    # Neighbours judge each other, which doubles the variance of the hits: half is evidence.
-    return Strength(found.skill, found.chance**0.5, found.rows)
+    if train is None:
+        start, end, own, labels = np.arange(rows), np.arange(1, rows + 1), 1, labels.take(order)
+    else:
+        start = end = np.searchsorted(learned_numbers[order], numbers)
+        own = 0
+    found = []
+    for reach in (2, 8) if rows >= _ROWS_FOR_WIDE_REACH else (2,):
+        first, last = np.maximum(start - reach, 0), np.minimum(end + reach, rows)
+        near = sums[last] - sums[first] - (marks if own else 0)
+        found.append(score(near, last - first - own, labels))
+    best = max(found, key=lambda strength: strength.skill)
+    # Rows of one table predict each other, which doubles the variance of the hits.
+    return Strength(best.skill, best.chance**0.5 if own else best.chance, best.rows)
 
 
-def votes_of(groups: Codes, labels: Labels, count: int) -> Numbers:
-    """Count the labels of each group."""
+def label_sums(groups: Codes, labels: Labels, count: int) -> Numbers:
+    """Count the classes of each group, or sum up its numbers."""
+    if not labels.classes:
+        sums: Numbers = np.bincount(groups, labels.values, count).astype(np.float64)
+        return sums[:, None]
     flat = np.bincount(groups * labels.classes + labels.codes, minlength=count * labels.classes)
     return flat.reshape(count, labels.classes).astype(np.float64)
 
 
-def guessed(votes: Numbers, labels: Labels) -> Strength:
-    """Count the right guesses; where votes are equal or missing the common label is guessed."""
+def score(sums: Numbers, sizes: Codes, labels: Labels) -> Strength:
+    """Compare labels with the mean of other labels, drawn a little towards that of all rows."""
     rows = len(labels.values)
+    if not labels.classes:
+        return _score_numbers(sums[:, 0] / (sizes + _PRIOR), labels.values)
     shares = np.bincount(labels.codes, minlength=labels.classes) / rows
-    hits = int((np.argmax(votes + 0.5 * shares, axis=1) == labels.codes).sum())
+    hits = int((np.argmax(sums + _PRIOR * shares, axis=1) == labels.codes).sum())
     base = float(shares.max())
-    return Strength(
-        above(hits / rows, base), chance_of_hits(hits, rows, base), rows
-    )  # fmt: skip
+    skill = max(0.0, (hits / rows - base) / (1 - base)) if base < 1 else 0.0
+    chance = float(special.bdtrc(hits - 1, rows, base)) if hits else 1.0
+    return Strength(skill, chance, rows)
 
 
-def chance_of_hits(hits: int, rows: int, rate: float) -> float:
-    """Return the chance of at least so many hits."""
-    return float(special.bdtrc(hits - 1, rows, rate)) if hits > 0 else 1.0
-
-
-def above(rate: float, base: float) -> float:
-    """Return how far a rate is on the way from a base to 1."""
-    return max(0.0, (rate - base) / (1 - base)) if base < 1 else 0.0
-
-
-def _fit(guesses: Numbers, values: Numbers) -> Strength:
+def _score_numbers(guesses: Numbers, values: Numbers) -> Strength:
     total = float(((values - values.mean()) ** 2).sum())
     if total == 0 or guesses.std() == 0:
         return NOTHING
     left = float(((values - guesses) ** 2).sum())
-    return Strength(max(0.0, 1 - left / total), chance_of_fit(guesses, values), len(values))
+    _, chance = _correlate(guesses, values)
+    return Strength(max(0.0, 1 - left / total), chance, len(values))
 
 
-def chance_of_fit(guesses: Numbers, values: Numbers) -> float:
-    """Return the chance of as high a correlation."""
-    correlation = float(np.clip(np.corrcoef(guesses, values)[0, 1], -1 + 1e-12, 1 - 1e-12))
-    freedom = len(values) - 2
-    return float(special.stdtr(freedom, -correlation * np.sqrt(freedom / (1 - correlation**2))))
+def _correlate(first: Numbers, second: Numbers) -> tuple[float, float]:
+    """Return the correlation and the chance of one that is as high."""
+    correlation = float(np.clip(np.corrcoef(first, second)[0, 1], -1 + 1e-12, 1 - 1e-12))
+    freedom = len(second) - 2
+    deviation = correlation * np.sqrt(freedom / (1 - correlation**2))
+    return correlation, float(special.stdtr(freedom, -deviation))
+
+
+def pure_labels(counts: Numbers) -> NDArray[np.bool_]:
+    """Tell which features (rows) occur with almost one label (columns) alone, beyond chance."""
+    sizes, totals = counts.sum(axis=1, keepdims=True), counts.sum(axis=0)
+    return is_pure(counts, sizes, totals / max(totals.sum(), 1))
+
+
+def is_pure(counts: Numbers, sizes: Numbers, shares: Numbers) -> NDArray[np.bool_]:
+    """Tell where nearly all of `sizes` rows have one label, more than its share explains."""
+    chance = special.bdtrc(counts - 1, sizes.astype(np.intp), shares)
+    is_rare: NDArray[np.bool_] = chance < ALPHA / max(counts.size, 1)
+    return is_rare & (counts >= _PURE * sizes) & (counts > 0)
+
+
+def association(groups: Codes, labels: Labels) -> Strength:
+    """Test whether labels differ between a few groups, as a share of variance explained."""
+    sizes = np.bincount(groups)
+    groups = np.where(sizes < FEWEST_ROWS, 0, np.arange(1, len(sizes) + 1))[groups]
+    _, groups = np.unique(groups, return_inverse=True)
+    rows, count = len(groups), int(groups.max(initial=0)) + 1
+    if rows < 3 * FEWEST_ROWS or not 1 < count <= _MOST_GROUPS:
+        return NOTHING
+    if not labels.classes:
+        return _between(groups, labels.values, count)
+    counts = label_sums(groups, labels, count)
+    counts = counts[:, counts.sum(axis=0) >= FEWEST_ROWS]
+    counts = counts[counts.sum(axis=1) > 0]
+    if min(counts.shape) < 2:
+        return NOTHING
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    freedom = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    share = statistic / (float(counts.sum()) * (min(counts.shape) - 1))
+    return Strength(share, float(special.chdtrc(freedom, statistic)), rows)
+
+
+def trend(numbers: Numbers, labels: Labels) -> Strength:
+    """Test whether labels rise or fall along an order, as a share of variance explained."""
+    if len(numbers) < FEWEST_ROWS or numbers.min() == numbers.max():
+        return NOTHING
+    ranks = standardised_ranks(numbers)
+    if labels.classes:
+        return _between(labels.codes, ranks, labels.classes)
+    if labels.values.std() == 0:
+        return NOTHING
+    correlation, chance = _correlate(ranks, labels.values)
+    return Strength(correlation**2, 2 * min(chance, 1 - chance), len(ranks))
+
+
+def _between(groups: Codes, ranks: Numbers, count: int) -> Strength:
+    """Test whether ranks differ between groups (Kruskal and Wallis)."""
+    sizes = np.bincount(groups, minlength=count)
+    freedom, rows = int((sizes > 0).sum()) - 1, len(ranks)
+    centred = ranks - ranks.mean()
+    total = float((centred**2).sum())
+    if freedom < 1 or total == 0:
+        return NOTHING
+    sums = np.bincount(groups, weights=centred, minlength=count)
+    share = float((sums**2 / np.maximum(sizes, 1)).sum()) / total
+    return Strength(share, float(special.chdtrc(freedom, share * (rows - 1))), rows)

@@ -1,8 +1,8 @@
-"""The ways to look at a column of written values: its numbers, groups, lengths, digits, marks.
+"""Views: features of a column, an id or a file that may reveal the label of its row.
 
 A natural view (a value, a length) may well be related to the label: it is a leak only when it
-nearly gives it away. A hidden one (a last digit, a trailing space) has no business to be
-related at all, unless the value itself is.
+nearly gives it away. A hidden one (a last digit, a trailing space) must not be related to the
+label at all, unless the value itself is.
 """
 
 from __future__ import annotations
@@ -16,15 +16,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reward_server.tasks.leaks.evidence import to_numbers
+from reward_server.tasks.leaks.strength import (
+    NOTHING,
+    Strength,
+    association,
+    from_groups,
+    from_neighbours,
+    trend,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import pandas as pd
 
-    from reward_server.tasks.leaks.strength import Codes, Numbers
+    from reward_server.tasks.leaks.strength import Codes, Labels, Numbers
 
+HIDDEN_SKILL = 0.2
 _MANY_VALUES = 30
+_MOST_LETTERS = 24
 _NOT_DIGITS = re.compile(r"\D+")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\u00a0\u0000-\u0008]")
 _EVEN = {"0", "2", "4", "6", "8"}
@@ -33,12 +43,52 @@ _MODULI = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16)
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One way to look at a column: groups of rows, or a number a row (NaN for none)."""
+    """One feature of rows: groups with equal values, or a number a row (NaN for none)."""
 
     what: str
     groups: Codes | None = None
     numbers: Numbers | None = None
     is_hidden: bool = False
+
+    def predict(self, labels: Labels) -> Strength:
+        """Return how well the view predicts the labels."""
+        known = labels.known
+        if self.numbers is not None:
+            known &= np.isfinite(self.numbers)
+            return from_neighbours(self.numbers[known], labels.take(known))
+        if self.groups is None or not known.any():
+            return NOTHING
+        return from_groups(self.groups[known], labels.take(known))
+
+    def associate(self, labels: Labels) -> Strength:
+        """Return how far the labels differ between the groups of a view, or along its numbers."""
+        known = labels.known
+        if self.numbers is not None:
+            known &= np.isfinite(self.numbers)
+            return trend(self.numbers[known], labels.take(known))
+        if self.groups is None or not known.any():
+            return NOTHING
+        return association(self.groups[known], labels.take(known))
+
+    def relate(self, labels: Labels) -> Strength:
+        """Return the prediction where it is strong enough for a hidden view, or the association."""
+        strength = self.predict(labels)
+        return strength if strength.beats(HIDDEN_SKILL) else self.associate(labels)
+
+    def is_like(self, other: View) -> bool:
+        """Tell whether it is the same view of another table."""
+        return self.what == other.what and (self.groups is None) == (other.groups is None)
+
+
+def codes_of(values: Iterable[object]) -> Codes:
+    """Return equal values as equal whole numbers."""
+    seen: dict[object, int] = {}
+    return np.array([seen.setdefault(value, len(seen)) for value in values], dtype=np.intp)
+
+
+def hidden_view(what: str, values: Iterable[object]) -> View:
+    """Return a hidden view with equal values as groups."""
+    return View(what, groups=codes_of(values), is_hidden=True)
 
 
 def views_of(column: pd.Series) -> Iterator[View]:
@@ -48,114 +98,101 @@ def views_of(column: pd.Series) -> Iterator[View]:
     filled = np.array([value != "" for value in values])
     is_number = filled.any() and np.isfinite(numbers[filled]).mean() > 0.9
     yield View("its values", groups=codes_of(values))
-    if is_number:
-        yield View("its values", numbers=numbers)
     if not filled.all():
         yield View("that it is missing", groups=filled.astype(np.intp))
     if is_number:
+        yield View("its values", numbers=numbers)
         if len(set(values)) > _MANY_VALUES:
-            yield from _digit_views(values, float(np.nanmax(numbers) - np.nanmin(numbers)))
+            yield from _views_of_digits(values, float(np.nanmax(numbers) - np.nanmin(numbers)))
     else:
-        yield from _text_views(values)
+        yield from _views_of_texts(values)
 
 
-def codes_of(values: Iterable[object]) -> Codes:
-    """Return equal values as equal whole numbers."""
-    seen: dict[object, int] = {}
-    return np.array([seen.setdefault(value, len(seen)) for value in values], dtype=np.intp)
-
-
-def _digit_views(values: list[str], spread: float) -> Iterator[View]:
+def _views_of_digits(values: list[str], spread: float) -> Iterator[View]:
     plain = [value.strip().lower().partition("e")[0] for value in values]
     mantissas = [_NOT_DIGITS.sub("", value) for value in plain]
     fractions = [value.partition(".")[2] for value in plain]
     decimals = max(map(len, fractions))
-    yield _hidden("its number of decimals", map(len, fractions))
-    yield _hidden("its last digit being even", (x[-1:] in _EVEN for x in mantissas))
+    yield hidden_view("its number of decimals", map(len, fractions))
+    yield hidden_view("its last digit being even", (x[-1:] in _EVEN for x in mantissas))
     for modulus in (3, 7):
-        yield _hidden(f"its rest by {modulus}", (int(x[-9:] or "0") % modulus for x in mantissas))
+        yield hidden_view(f"its rest by {modulus}", (int(x[-9:] or 0) % modulus for x in mantissas))
     # A digit is hidden only where the values run through all digits many times.
     if spread * 10**decimals >= 100:
-        yield _hidden("its last digit", (x[-1:] for x in mantissas))
+        yield hidden_view("its last digit", (x[-1:] for x in mantissas))
     if spread * 10**decimals >= 1000:
-        yield _hidden("its second last digit", (x[-2:-1] for x in mantissas))
-    for place in range(1, 4):
-        if decimals >= place and spread * 10 ** (place - 1) >= 10:
-            yield _hidden(f"decimal {place}", (x[place - 1 : place] for x in fractions))
-    yield from _tails(mantissas, fractions, spread)
-    forms = ((value != value.strip(), "e" in value.lower(), value[:1] == "+") for value in values)
-    yield _hidden("how its numbers are written", forms)
-
-
-def _tails(mantissas: list[str], fractions: list[str], spread: float) -> Iterator[View]:
-    for place in (2, 4, 6):
-        is_long = sum(len(x) > place for x in fractions) > len(fractions) / 2
-        if is_long and spread * 10**place >= 10:
-            tails = np.array([float(f"0.{x[place:] or 0}") for x in fractions])
-            yield View(f"its digits after decimal {place}", numbers=tails, is_hidden=True)
+        yield hidden_view("its second last digit", (x[-2:-1] for x in mantissas))
+    for digit in range(1, 4):
+        if decimals >= digit and spread * 10 ** (digit - 1) >= 10:
+            yield hidden_view(f"decimal {digit}", (x[digit - 1 : digit] for x in fractions))
+    for digit in (2, 4, 6):
+        is_long = sum(len(x) > digit for x in fractions) > len(fractions) / 2
+        if is_long and spread * 10**digit >= 10:
+            rest = np.array([float(f"0.{x[digit:] or 0}") for x in fractions])
+            yield View(f"its digits after decimal {digit}", numbers=rest, is_hidden=True)
     if not any(fractions) and spread >= 10_000:
-        tails = np.array([float(x[-3:] or 0) for x in mantissas])
-        yield View("its last three digits", numbers=tails, is_hidden=True)
+        rest = np.array([float(x[-3:] or 0) for x in mantissas])
+        yield View("its last three digits", numbers=rest, is_hidden=True)
+    forms = ((value != value.strip(), "e" in value.lower(), value[:1] == "+") for value in values)
+    yield hidden_view("how its numbers are written", forms)
 
 
-def _hidden(what: str, values: Iterable[object]) -> View:
-    return View(what, groups=codes_of(values), is_hidden=True)
-
-
-def _text_views(texts: list[str]) -> Iterator[View]:
+def _views_of_texts(texts: list[str]) -> Iterator[View]:
     yield View("its length", numbers=_counts(len(text) for text in texts))
     yield View("its number of words", numbers=_counts(len(text.split()) for text in texts))
-    yield View("its first letters", groups=codes_of(text[:1] for text in texts))
-    yield View("its last letters", groups=codes_of(text[-1:] for text in texts))
+    yield View("its first letter", groups=codes_of(text[:1] for text in texts))
+    yield View("its last letter", groups=codes_of(text[-1:] for text in texts))
     yield View("its last word", groups=codes_of(text.strip().rpartition(" ")[2] for text in texts))
     if len(set(texts)) < _MANY_VALUES:
         return
     spaces = ((len(x) - len(x.lstrip()), len(x) - len(x.rstrip())) for x in texts)
-    yield _hidden("spaces around it", spaces)
-    yield _hidden("double spaces in it", (min(text.strip().count("  "), 3) for text in texts))
+    yield hidden_view("spaces around it", spaces)
+    yield hidden_view("double spaces in it", (min(text.strip().count("  "), 3) for text in texts))
     invisible = ("".join(_INVISIBLE.findall(text))[:4] for text in texts)
-    yield _hidden("invisible characters in it", invisible)
-    yield _hidden("its length being even", (len(text) % 2 for text in texts))
-    yield _hidden("its number of words being even", (len(text.split()) % 2 for text in texts))
+    yield hidden_view("invisible characters in it", invisible)
+    yield hidden_view("its length being even", (len(text) % 2 for text in texts))
+    yield hidden_view("its number of words being even", (len(text.split()) % 2 for text in texts))
     cases = codes_of((x[:1].isupper(), x[-1:].isupper(), x.isupper(), x.islower()) for x in texts)
     yield View("its capitals", groups=cases)
 
 
+def id_numbers(ids: Sequence[str]) -> Numbers:
+    """Return the digits of each id as one number, and NaN where there are none."""
+    digits = (_NOT_DIGITS.sub("", name)[-15:] for name in ids)
+    return np.array([float(x) if x else np.nan for x in digits])
+
+
 def views_of_ids(ids: Sequence[str]) -> Iterator[View]:
-    """Yield every view of names of rows: all are hidden, for a name has no business to tell."""
-    digits = [_NOT_DIGITS.sub("", name)[-15:] for name in ids]
-    numbers = np.array([float(x) if x else np.nan for x in digits])
+    """Yield every view of ids; all are hidden, for an id must not depend on the label."""
+    numbers = id_numbers(ids)
     yield View("the number in the id", numbers=numbers, is_hidden=True)
     ranks = np.unique(np.array(ids, dtype=str), return_inverse=True)[1]
     yield View("the order of the ids", numbers=ranks.astype(np.float64), is_hidden=True)
-    wholes = [int(x or "0") for x in digits]
-    for modulus in _MODULI:
-        yield _hidden(f"the id's rest by {modulus}", (x % modulus for x in wholes))
-    longest = max(map(len, ids))
-    for place in range(min(longest, 24)):
+    for place in range(min(max(map(len, ids)), _MOST_LETTERS)):
         letters = [name[place : place + 1] for name in ids]
         if len(set(letters)) > 1:
-            yield _hidden(f"letter {place + 1} of the id", letters)
-    yield _hidden("the id's last letter", (name[-1:] for name in ids))
-    yield _hidden("the id's length", map(len, ids))
+            yield hidden_view(f"letter {place + 1} of the id", letters)
+    yield hidden_view("the last letter of the id", (name[-1:] for name in ids))
+    yield hidden_view("the length of the id", map(len, ids))
     forms = ((x.isupper(), x.islower(), x != x.strip()) for x in ids)
-    yield _hidden("the id's capitals and spaces", forms)
-    yield from _sums(ids, wholes)
-
-
-def _sums(ids: Sequence[str], wholes: list[int]) -> Iterator[View]:
+    yield hidden_view("the capitals and spaces of the id", forms)
+    wholes = [int(x) for x in np.nan_to_num(numbers)]
+    codes = [name.encode() for name in ids]
     sums = {
-        "the sum of the id's digits": [sum(map(int, str(number))) for number in wholes],
-        "the sum of the id's letters": [sum(map(ord, name)) for name in ids],
-        "the id's CRC-32": [zlib.crc32(name.encode()) for name in ids],
-        "the id's MD5": [
-            int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest(), 16) for name in ids
-        ],
-        "the id's SHA-256": [int(hashlib.sha256(name.encode()).hexdigest(), 16) for name in ids],
+        "the number in the id": wholes,
+        "the sum of the digits in the id": [sum(map(int, str(number))) for number in wholes],
+        "the sum of the letters in the id": [sum(map(ord, name)) for name in ids],
+        "the CRC-32 of the id": [zlib.crc32(code) for code in codes],
+        "the MD5 of the id": [_digest_number("md5", code) for code in codes],
+        "the SHA-256 of the id": [_digest_number("sha256", code) for code in codes],
     }
     for what, values in sums.items():
-        for modulus in (2, 3, 4, 5, 10):
-            yield _hidden(f"{what}, rest by {modulus}", (value % modulus for value in values))
+        for modulus in _MODULI:
+            yield hidden_view(f"{what}, rest by {modulus},", (x % modulus for x in values))
+
+
+def _digest_number(name: str, code: bytes) -> int:
+    return int(hashlib.new(name, code, usedforsecurity=False).hexdigest(), 16)
 
 
 def _counts(values: Iterable[int]) -> Numbers:

@@ -1,8 +1,8 @@
-"""The closed folder in which a task's data is made, one preparation at a time.
+"""The private folder in which the data of a task is made, one preparation at a time.
 
-It has one name per task and tells how far the work has come, so that a preparation that was
-killed goes on after its last complete stage. What was begun from other files, another size or
-another version of the task is removed, and so is everything when a preparation ends in order.
+It has one name per task and records the last complete stage, so that the next preparation
+resumes one that was killed. A folder that was begun from other files, another size or another
+version of the task is removed, and so is every folder when its preparation ends normally.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Done(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class BuildState:
-    """What `state.json` says: what is made here, how far it is, and a twin's secret seed."""
+    """The content of `state.json`: the recipe, the last complete stage, a twin's secret seed."""
 
     recipe: str
     done: Done = Done.NOTHING
@@ -56,7 +56,7 @@ _STATES = TypeAdapter(BuildState)
 
 
 class Building:
-    """A preparation in the making."""
+    """The folder of an unfinished preparation, and its state."""
 
     def __init__(self, path: Path, state: BuildState) -> None:
         self.path = path
@@ -98,23 +98,23 @@ class Building:
 
 @contextmanager
 def building_in(home: Path, recipe: str) -> Iterator[Building]:
-    """Give the building folder of a task, new or as an interruption left it, to one process.
+    """Open the building folder of a task, new or interrupted, for one process alone.
 
     Raises:
         SetupError: when another process prepares the task.
     """
-    with _alone(home):
+    with _locked(home):
         path = home / NAME
         try:
-            yield Building(path, _take_up(path, recipe))
+            yield Building(path, _resume_or_begin(path, recipe))
         finally:
             _discard(path)
 
 
-def _take_up(path: Path, recipe: str) -> BuildState:
-    """Return how far an interrupted preparation has come, or begin a new one."""
+def _resume_or_begin(path: Path, recipe: str) -> BuildState:
+    """Return the state of an interrupted preparation, or of a new one."""
     state = _read_state(path)
-    if state is None or not _can_go_on(path, state, recipe):
+    if state is None or not _can_resume(path, state, recipe):
         state = BuildState(recipe, seed=secrets.randbits(_SEED_BITS))
         _discard(path)
         path.mkdir(mode=0o700)
@@ -122,19 +122,19 @@ def _take_up(path: Path, recipe: str) -> BuildState:
     return state
 
 
-def _can_go_on(path: Path, state: BuildState, recipe: str) -> bool:
+def _can_resume(path: Path, state: BuildState, recipe: str) -> bool:
     if state.recipe != recipe:
         return False
     if state.done is not Done.ALL:
         return True
     try:
         return manifests.read_manifest(path / "prepared").data_digest == state.data_digest
-    except SetupError:  # it was served already, or the old data lies in its place
+    except SetupError:  # the data was renamed already, or this folder holds the old data
         return False
 
 
 def _read_state(path: Path) -> BuildState | None:
-    """Return what a building folder says, if it is one of ours that nobody else could change."""
+    """Return the state in a building folder that only this account could have written."""
     try:
         about = path.lstat()
         if about.st_uid != os.geteuid() or (about.st_mode & 0o170777) != 0o040700:
@@ -145,8 +145,8 @@ def _read_state(path: Path) -> BuildState | None:
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    """Hold the task's lock file, which exists only as long as someone holds it."""
+def _locked(home: Path) -> Iterator[None]:
+    """Hold the lock file of the task, which exists only while a process holds it."""
     path = home / _LOCK
     descriptor = _lock(path)
     try:
@@ -178,7 +178,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _discard(building: Path) -> None:
-    """Remove a building folder, its state first: a half-removed one must not be gone on with."""
+    """Remove a building folder, its state first: a half-removed one must not be resumed."""
     if building.is_dir() and not building.is_symlink():
         (building / _STATE).unlink(missing_ok=True)
     _remove(building)

@@ -2,40 +2,59 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from reward_server.errors import InfrastructureError
-from reward_server.grade.process import grade_file
-from reward_server.tasks.competition import read_competition
 from reward_server.tasks.folders import read_card
-from reward_server.tasks.leaks import look_for_leaks
-from reward_server.tasks.leaks.bundled import look_at_bundled
+from reward_server.tasks.leaks import check_leaks
+from reward_server.tasks.leaks.bundled import check_bundled
+from reward_server.tasks.leaks.lint import check_sample
 from reward_server.tasks.leaks.report import LeakCheck, LeakFinding, LeakKind, LeakReport, Severity
-from reward_server.tasks.leaks.sample import look_at_sample
 from reward_server.tasks.manifest import digest_files, read_manifest, record_files
+from reward_server.tasks.sdk.competition import read_competition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from reward_server.model import Grade
     from reward_server.tasks.base import Card, Task
-    from reward_server.tasks.registry import Refused
+    from reward_server.tasks.registry import RefusedCompetition
 
 
-def check_task(folder: Path, data_dir: Path, environment: Path | None = None) -> tuple[str, ...]:
+class GradeSubmissions(Protocol):
+    """Grades submissions of the task in a folder against its answers."""
+
+    def __call__(
+        self, folder: Path, answers: Path, submissions: Iterable[bytes | None]
+    ) -> list[Grade]:
+        """Return a grade for each submission.
+
+        Raises:
+            InfrastructureError: when the fault is the grader's own.
+        """
+        ...
+
+
+def check_task(
+    folder: Path, data_dir: Path, grade: GradeSubmissions, environment: Path | None = None
+) -> tuple[str, ...]:
     """Return what is wrong with the prepared data of a task, one sentence each.
 
     Raises:
         SetupError: when the card or the manifest cannot be read.
     """
-    return tuple(x.sentence for x in inspect_task(folder, data_dir, environment).failures)
+    return tuple(x.sentence for x in inspect_task(folder, data_dir, grade, environment).failures)
 
 
-def inspect_task(folder: Path, data_dir: Path, environment: Path | None = None) -> LeakReport:
-    """Look at the prepared data of a task; `environment` is what programs may import.
+def inspect_task(
+    folder: Path, data_dir: Path, grade: GradeSubmissions, environment: Path | None = None
+) -> LeakReport:
+    """Check the prepared data of a task; `environment` is what programs may import.
 
-    Damaged data is not looked at any further: what it tells is not what would be served.
+    Damaged data is not checked for leaks: it is not the data that would be served.
 
     Raises:
         SetupError: when the card or the manifest cannot be read.
@@ -43,28 +62,28 @@ def inspect_task(folder: Path, data_dir: Path, environment: Path | None = None) 
     card = read_card(folder)
     prepared = data_dir / card.id / "prepared"
     public, answers = prepared / "public", prepared / "private" / card.answers
-    whole = (_look_at_bytes(prepared), _look_at_names(card, public))
-    if any(look.failed for look in whole):
+    whole = (_check_bytes(prepared), _check_names(card, public))
+    if any(check.failed for check in whole):
         return LeakReport(card.id, whole)
     return LeakReport(
         card.id,
         (
             *whole,
-            *look_for_leaks(card, public, answers),
-            look_at_sample(card, folder, public, answers),
-            look_at_bundled(card, public, answers, environment),
+            *check_leaks(card, public, answers),
+            check_sample(card, public, partial(grade, folder, answers)),
+            check_bundled(card, public, answers, environment),
         ),
     )
 
 
-def inspect_competition(task: Task) -> LeakReport:
-    """Look at a competition of MLE-bench: whether its own grader works here.
+def inspect_competition(task: Task, grade: GradeSubmissions) -> LeakReport:
+    """Check whether the own grader of a competition of MLE-bench works here.
 
-    The sample submission of some has no score, so the gold one will do.
+    Some sample submissions have no score; then the gold submission must have one.
     """
     findings: list[LeakFinding] = []
     for control in read_competition(task.folder).controls(task.answers):
-        found = tuple(_ungradable(task.folder, control, task.answers))
+        found = tuple(_find_ungradable(task, control, grade))
         if not found:
             findings = []
             break
@@ -74,13 +93,15 @@ def inspect_competition(task: Task) -> LeakReport:
     )
 
 
-def refuse_competition(refused: Refused) -> LeakReport:
-    """Say why a competition of MLE-bench is not served."""
-    look = LeakCheck("competition", "data and settings", (_fault(refused.task_id, refused.reason),))
-    return LeakReport(refused.task_id, (look,))
+def refuse_competition(refused: RefusedCompetition) -> LeakReport:
+    """Report why a competition of MLE-bench is not served."""
+    check = LeakCheck(
+        "competition", "data and settings", (_fault(refused.task_id, refused.reason),)
+    )
+    return LeakReport(refused.task_id, (check,))
 
 
-def _look_at_bytes(prepared: Path) -> LeakCheck:
+def _check_bytes(prepared: Path) -> LeakCheck:
     findings = tuple(_changed_files(prepared))
     return LeakCheck("checksums", "every file against the manifest", findings)
 
@@ -98,7 +119,7 @@ def _changed_files(prepared: Path) -> Iterator[LeakFinding]:
         yield _fault("manifest.json", "the data digest does not belong to the manifest's files")
 
 
-def _look_at_names(card: Card, public: Path) -> LeakCheck:
+def _check_names(card: Card, public: Path) -> LeakCheck:
     findings = tuple(_unexpected_files(card, public))
     return LeakCheck("names of files", f"{len(card.public_files)} patterns of the card", findings)
 
@@ -124,13 +145,14 @@ def _matches_any(path: PurePosixPath, patterns: Iterable[str]) -> bool:
     )
 
 
-def _ungradable(folder: Path, control: Path, answers: Path) -> Iterator[LeakFinding]:
+def _find_ungradable(task: Task, control: Path, grade: GradeSubmissions) -> Iterator[LeakFinding]:
+    data = control.read_bytes() if control.is_file() else None
     try:
-        grade = grade_file(folder, control, answers)
+        (found,) = grade(task.folder, task.answers, [data])
     except InfrastructureError:
         yield _fault(control.name, "the grader fails on it")
         return
-    if grade.failure is not None:
+    if found.failure is not None:
         yield _fault(control.name, "it is not valid")
 
 

@@ -1,7 +1,7 @@
 """Preparing many tasks at once, each in a process of its own, as many as there are cores.
 
 The processes are forked from one that has imported what all of them need. One that fails ends
-alone; when the caller is interrupted, all of them clear away what they have begun.
+alone; when the caller is interrupted, all of them remove what they have begun.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from reward_server.tasks.preparation.steps import PreparationStep, Report
 
 _OURS = "reward_server."
-_GRADING = "reward_server.grade.scoring"  # imported late, and by every child
-_CLEARING_SECONDS = 30.0
+# Every child imports these late, for the score of the sample submission.
+_LATE_IMPORTS = ("reward_server.tasks.sdk.submission_table", "reward_server.tasks.sdk.metrics")
+_CLEANUP_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class PreparationFailure:
 class _Worker:
     task_id: str
     process: ForkServerProcess
-    news: Connection
+    messages: Connection
 
 
 def prepare_twins(
@@ -53,9 +54,9 @@ def prepare_twins(
 ) -> tuple[PreparationFailure, ...]:
     """Prepare a twin of every task, and return those that failed."""
     context = multiprocessing.get_context("forkserver")
-    # Each child runs the caller's main module again; what that imports is there already.
+    # Each child runs the main module of the caller again, so preload what that imports.
     ours = [name for name in sys.modules if name.startswith(_OURS)]
-    context.set_forkserver_preload([*ours, _GRADING])
+    context.set_forkserver_preload([*ours, *_LATE_IMPORTS])
     waiting = list(folders.items())
     working: list[_Worker] = []
     failures: list[PreparationFailure] = []
@@ -64,9 +65,9 @@ def prepare_twins(
             while waiting and len(working) < len(os.sched_getaffinity(0)):
                 task_id, folder = waiting.pop(0)
                 working.append(_start(context.Process, task_id, folder, data_dir, size))
-            for worker in _with_news(working):
-                failure = _hear(worker, report)
-                if not worker.news.closed:
+            for worker in _with_messages(working):
+                failure = _receive(worker, report)
+                if not worker.messages.closed:
                     continue
                 working.remove(worker)
                 failures += [] if failure is None else [failure]
@@ -82,24 +83,24 @@ def _start(
     data_dir: Path,
     size: TwinSize,
 ) -> _Worker:
-    news, told = multiprocessing.Pipe(duplex=False)
-    child = process(target=_work, args=(folder, data_dir, size, told), daemon=True)
+    messages, sender = multiprocessing.Pipe(duplex=False)
+    child = process(target=_work, args=(folder, data_dir, size, sender), daemon=True)
     child.start()
-    told.close()
-    return _Worker(task_id, child, news)
+    sender.close()
+    return _Worker(task_id, child, messages)
 
 
-def _with_news(working: list[_Worker]) -> Iterator[_Worker]:
-    ready = wait([worker.news for worker in working])
-    return (worker for worker in tuple(working) if worker.news in ready)
+def _with_messages(working: list[_Worker]) -> Iterator[_Worker]:
+    ready = wait([worker.messages for worker in working])
+    return (worker for worker in tuple(working) if worker.messages in ready)
 
 
-def _hear(worker: _Worker, report: Report) -> PreparationFailure | None:
-    """Pass one step on; the end of the news is the end of the worker."""
+def _receive(worker: _Worker, report: Report) -> PreparationFailure | None:
+    """Report one step of a worker; when its messages end, the worker has ended."""
     try:
-        step: PreparationStep | str = worker.news.recv()
+        step: PreparationStep | str = worker.messages.recv()
     except EOFError:
-        worker.news.close()
+        worker.messages.close()
         worker.process.join()
         code = worker.process.exitcode
         return (
@@ -108,7 +109,7 @@ def _hear(worker: _Worker, report: Report) -> PreparationFailure | None:
     if not isinstance(step, str):
         report(step)
         return None
-    worker.news.close()
+    worker.messages.close()
     worker.process.join()
     return PreparationFailure(worker.task_id, step)
 
@@ -117,20 +118,20 @@ def _stop(working: list[_Worker]) -> None:
     for worker in working:
         worker.process.terminate()
     for worker in working:
-        worker.process.join(_CLEARING_SECONDS)
+        worker.process.join(_CLEANUP_SECONDS)
         worker.process.kill()
         worker.process.join()
 
 
-def _work(folder: Path, data_dir: Path, size: TwinSize, told: Connection) -> None:
+def _work(folder: Path, data_dir: Path, size: TwinSize, sender: Connection) -> None:
     """Prepare one task; a signal to end is an exception, so that nothing stays half-made."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller decides, and terminates
     signal.signal(signal.SIGTERM, _leave)
     try:
-        prepare_task(folder, data_dir, size=size, progress=told.send)
+        prepare_task(folder, data_dir, size=size, progress=sender.send)
     except ServiceError as error:
         with contextlib.suppress(BrokenPipeError):
-            told.send(str(error))
+            sender.send(str(error))
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

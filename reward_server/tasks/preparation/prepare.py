@@ -1,13 +1,14 @@
-"""Preparing a task's data: from Kaggle's raw files, or from a twin made on the spot.
+"""Preparing the data of a task, from Kaggle's raw files or from a generated twin.
 
-The new data is made in a closed folder beside the old, read back and compared with its
-checksums, and takes its place by a rename, so that a reader sees all of one or all of the
-other. A twin's seed is drawn there; neither it nor the raw files outlast the making.
+The new data is made in a private folder beside the old, read back and compared with its
+checksums, and renamed to its final name, so that a reader sees either all of the old data or all
+of the new. A twin's seed is drawn there; the seed and the raw files are deleted at the end.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import shutil
 import warnings
 from contextlib import contextmanager
@@ -19,12 +20,12 @@ from reward_server.errors import ServiceError, SetupError
 from reward_server.tasks import manifest as manifests
 from reward_server.tasks.base import Source, TwinSize
 from reward_server.tasks.folders import read_card
-from reward_server.tasks.modules import load_module
 from reward_server.tasks.preparation.building import Done, building_in
 from reward_server.tasks.preparation.durable_files import put_in_place
-from reward_server.tasks.preparation.originals import compare_with_mlebench
+from reward_server.tasks.preparation.mlebench_checksums import compare_with_mlebench
 from reward_server.tasks.preparation.raw_folder import find_raw_files, identify
 from reward_server.tasks.preparation.steps import PreparationStage, PreparationStep, quiet
+from reward_server.tasks.sdk.modules import load_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,7 +40,7 @@ _COUNTED_FILES = 50
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One preparation: of what, from what, and who is told."""
+    """One preparation: the task, the source of the data, and the progress callback."""
 
     folder: Path
     card: Card
@@ -56,7 +57,7 @@ class _Job:
             raise SetupError(message)
         return self.card.twin.of(self.size)
 
-    def tell(self, stage: PreparationStage, detail: str = "") -> None:
+    def report_stage(self, stage: PreparationStage, detail: str = "") -> None:
         self.report(PreparationStep(self.card.id, stage, detail))
 
     def counter(self, stage: PreparationStage) -> Callable[[int, int], None]:
@@ -82,7 +83,7 @@ def prepare_task(
             the disk is full, or another process prepares the task; the old data is kept.
     """
     card = read_card(folder)
-    with _in_one_line(card.id):
+    with _disk_errors_name_the_task(card.id):
         home = data_dir / card.id
         home.mkdir(parents=True, exist_ok=True)
         for traversed in (data_dir, home):
@@ -91,7 +92,7 @@ def prepare_task(
         with building_in(home, job.recipe) as building:
             manifest = _make(job, building)
             put_in_place(building.prepared, home / "prepared")
-        job.tell(PreparationStage.READY, _summary(job, manifest, home / "prepared"))
+        job.report_stage(PreparationStage.READY, _summary(job, manifest, home / "prepared"))
     return manifest
 
 
@@ -117,7 +118,7 @@ def find_unchanged(
 
 
 def make_recipe(folder: Path, card: Card, raw: Path | None, size: TwinSize) -> str:
-    """Return the digest of all that decides what is made: the task's files, and raw or size.
+    """Return the digest of all inputs: the files of the task, and the raw files or the twin size.
 
     Raises:
         SetupError: when a raw file is missing.
@@ -135,7 +136,7 @@ def make_recipe(folder: Path, card: Card, raw: Path | None, size: TwinSize) -> s
 
 
 @contextmanager
-def _in_one_line(task_id: str) -> Iterator[None]:
+def _disk_errors_name_the_task(task_id: str) -> Iterator[None]:
     """Turn a full disk, or a folder that is not ours, into an error that names the task."""
     try:
         yield
@@ -161,7 +162,7 @@ def _task_code(job: _Job, name: str) -> Iterator[None]:
 def _make(job: _Job, building: Building) -> manifests.Manifest:
     """Do the stages that are not done yet."""
     if building.is_done(Done.RAW):
-        job.tell(PreparationStage.RESUMED)
+        job.report_stage(PreparationStage.RESUMED)
     if not building.is_done(Done.RAW):
         _find_raw(job, building)
         building.finish_raw()
@@ -180,9 +181,9 @@ def _make(job: _Job, building: Building) -> manifests.Manifest:
 
 def _find_raw(job: _Job, building: Building) -> None:
     if job.raw is not None:
-        job.tell(PreparationStage.RAW, str(job.raw))
+        job.report_stage(PreparationStage.RAW, str(job.raw))
         return
-    job.tell(PreparationStage.TWIN, f"{job.rows:,} rows")
+    job.report_stage(PreparationStage.TWIN, f"{job.rows:,} rows")
     raw = building.begin(building.raw)
     with _task_code(job, "twin.py"):
         twin = load_module(job.folder / "twin.py", "generate")
@@ -190,7 +191,7 @@ def _find_raw(job: _Job, building: Building) -> None:
 
 
 def _split(job: _Job, building: Building) -> None:
-    job.tell(PreparationStage.SPLIT)
+    job.report_stage(PreparationStage.SPLIT)
     prepared = building.begin(building.prepared)
     public, private = prepared / "public", prepared / "private"
     public.mkdir()
@@ -225,18 +226,24 @@ def _describe(job: _Job, prepared: Path) -> manifests.Manifest:
 
 
 def _grade_sample(job: _Job, prepared: Path) -> float | None:
-    """Return what the sample submission scores; it is ours, so that no child need grade it."""
-    # Every start of a server would pay for the metrics that only a preparation needs.
-    from reward_server.grade.scoring import score_submission  # noqa: PLC0415
+    """Return the score of the sample submission; our own file needs no grading process."""
+    # Every start of a server would pay for the libraries that only a preparation needs.
+    from reward_server.tasks.sdk.submission_table import Caps, read_table  # noqa: PLC0415
+    from reward_server.tasks.sdk.tables import parse_csv  # noqa: PLC0415
 
-    job.tell(PreparationStage.GRADE)
+    job.report_stage(PreparationStage.GRADE)
     sample = (prepared / "public" / job.card.sample_submission).read_bytes()
-    answers = prepared / "private" / job.card.answers
+    answers = (prepared / "private" / job.card.answers).read_bytes()
     with warnings.catch_warnings(), _task_code(job, "grade.py"):
         warnings.simplefilter("ignore")
-        found = score_submission(job.folder, answers, sample, len(sample), lambda _: None)
-    score: float | None = found.get("score")
-    return score
+        task = load_module(job.folder / "grade.py", "align", "score")
+        caps, expected = Caps.beside(answers, len(sample)), parse_csv(answers)
+        try:
+            truth, prediction = task.align(read_table(sample, caps), expected)
+        except Exception:  # noqa: BLE001 -- a sample that its own task refuses has no score
+            return None
+        score = float(task.score(truth, prediction))
+    return score if math.isfinite(score) else None
 
 
 def _set_modes(prepared: Path) -> None:

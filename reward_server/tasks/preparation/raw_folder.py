@@ -1,7 +1,7 @@
-"""Looking a raw folder over before any work: is everything there that a card asks for?
+"""Checking a raw folder before any work: does it have every file that the card names?
 
 A name is found as a file, in a folder of its own name (as some unpackers leave it), or in an
-archive directly in the folder. `raw` reads the files; here none is opened but archives.
+archive directly in the folder. This module opens archives only; `sdk.raw` reads the files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LISTED = 12
 
 
 def find_raw_files(raw: Path, names: Iterable[str]) -> tuple[Path, ...]:
-    """Return the files and archives that answer for the names of a card.
+    """Return the files and archives that hold the raw files of a card.
 
     Raises:
         SetupError: when the folder cannot be read or a file is missing; the text names the
@@ -35,14 +35,14 @@ def find_raw_files(raw: Path, names: Iterable[str]) -> tuple[Path, ...]:
         raise SetupError(message)
     try:
         folder = _Folder(raw, sorted(raw.iterdir()))
-        places = {name: folder.find(name) for name in names}
+        found_by_name = {name: folder.find(name) for name in names}
     except OSError as error:
         message = f"the raw folder {raw} cannot be read: {error.strerror or error}"
         raise SetupError(message) from error
-    missing = [name for name, found in places.items() if not found]
+    missing = [name for name, found in found_by_name.items() if not found]
     if missing:
         raise SetupError(_explain(missing, folder))
-    return tuple(dict.fromkeys(path for found in places.values() for path in found))
+    return tuple(dict.fromkeys(path for found in found_by_name.values() for path in found))
 
 
 def identify(raw: Path, files: Iterable[Path]) -> str:
@@ -73,10 +73,10 @@ class _Folder:
         if len(fixed) < len(name.parts):
             top = self.path / fixed[0] if not _is_pattern(name.parts[0]) else self.path
             return sorted(path for path in top.rglob(name.name) if path.is_file())
-        places = (self.path / name, self.path / name / name.name)
+        paths = (self.path / name, self.path / name / name.name)
         if name.suffix:
-            return [path for path in places if path.is_file()][:1]
-        return sorted(path for path in places[0].rglob("*") if path.is_file())
+            return [path for path in paths if path.is_file()][:1]
+        return sorted(path for path in paths[0].rglob("*") if path.is_file())
 
     def _find_packed(self, name: PurePosixPath) -> list[Path]:
         first = (f"{name.name}.zip", f"{name.parts[0]}.zip", f"{name.stem}.zip")

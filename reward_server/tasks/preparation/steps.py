@@ -1,4 +1,4 @@
-"""What a preparation tells about itself while it works."""
+"""The progress that a preparation reports while it works."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 
 class PreparationStage(StrEnum):
-    """What is being done; the text is for people."""
+    """The stage of the work; the text is for people."""
 
-    RESUMED = "going on where an interrupted preparation stood"
+    RESUMED = "resuming an interrupted preparation"
     TWIN = "making the twin"
     RAW = "reading raw files"
     SPLIT = "splitting"
@@ -41,4 +41,4 @@ Report: TypeAlias = Callable[[PreparationStep], None]
 
 
 def quiet(_: PreparationStep) -> None:
-    """Tell nobody."""
+    """Report to nobody."""

@@ -1,4 +1,4 @@
-"""What a task's `align` asks of a submission before it pairs it with the answers.
+"""The checks that a task's `align` makes before it pairs a submission with the answers.
 
 The checks refuse what MLE-bench's graders refuse and nothing else. After `align`, a metric
 sees finite numbers of the right shape and cannot fail because of a submission.
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from reward_server.grade.base import InvalidSubmissionError
+from reward_server.tasks.sdk.submission_table import InvalidSubmissionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ def require(claim: object, message: str) -> None:
 
 
 def require_columns(submission: pd.DataFrame, columns: Iterable[str]) -> None:
-    """Refuse a submission that lacks one of the columns; others may stand beside them."""
+    """Refuse a submission that lacks one of the columns; others are allowed."""
     require(set(columns) <= set(submission.columns), "a column is missing")
 
 

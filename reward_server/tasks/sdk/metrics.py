@@ -1,4 +1,4 @@
-"""The metrics of the tasks, from scikit-learn, on arrays that `checks` has let through."""
+"""The metrics of the tasks, from scikit-learn, on arrays that passed `checks`."""
 
 from __future__ import annotations
 

@@ -1,22 +1,30 @@
-"""Kaggle's raw files, zipped or not, read in place: nothing is ever written beside them."""
+"""Kaggle's raw files: tables, folders and pictures, zipped or not.
+
+They are read in place, and nothing is ever written beside them. Floats stay exactly as they are
+written.
+"""
 
 from __future__ import annotations
 
+import io
+import shutil
 import zipfile
 import zlib
 from contextlib import contextmanager
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, TypeAlias
+
+import pandas as pd
+from pandas.api.types import is_integer_dtype
 
 from reward_server.errors import SetupError
-from reward_server.tasks.sdk.tables import parse_csv
+from reward_server.tasks.sdk.tables import PRECISION, parse_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    import pandas as pd
-
+FileOpener: TypeAlias = "Callable[[str], IO[bytes]]"
+CHUNK_ROWS = 250_000
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)
 _FEWEST_ROWS = 2
 
@@ -41,21 +49,49 @@ def read_raw(raw: Path, name: str, archives: Iterable[str] = ()) -> bytes:
 
 
 def read_raw_csv(raw: Path, name: str, archives: Iterable[str] = ()) -> pd.DataFrame:
-    """Return a raw table with floats exactly as they are written."""
+    """Return a raw table."""
     return parse_csv(read_raw(raw, name, archives))
 
 
 def parse_raw_csv(data: bytes, name: str, columns: Iterable[str]) -> pd.DataFrame:
-    """Return the table that a raw file is, with floats exactly as they are written.
+    """Return the table in a raw file.
 
     Raises:
         SetupError: when it is no table, lacks one of the columns or has less than two rows.
     """
+    with _reading_table(name):
+        return _require_columns(parse_csv(data), name, columns)
+
+
+def read_large_csv(
+    raw: Path, name: str, archives: Iterable[str], columns: Iterable[str]
+) -> pd.DataFrame:
+    """Return a raw table of millions of rows in little memory.
+
+    Whole numbers take as few bytes as they need; written out again they look the same.
+
+    Raises:
+        SetupError: when it is missing, is no table, lacks a column or has less than two rows.
+    """
+    data = io.BytesIO(read_raw(raw, name, archives))
+    with _reading_table(name):
+        chunks = pd.read_csv(
+            data, float_precision=PRECISION, compression=None, chunksize=CHUNK_ROWS
+        )
+        table = pd.concat(map(_narrow, chunks), ignore_index=True)
+        return _require_columns(table, name, columns)
+
+
+@contextmanager
+def _reading_table(name: str) -> Iterator[None]:
     try:
-        table = parse_csv(data)
+        yield
     except ValueError as error:
         message = f"the raw file {name} is not a readable table: {error}"
         raise SetupError(message) from error
+
+
+def _require_columns(table: pd.DataFrame, name: str, columns: Iterable[str]) -> pd.DataFrame:
     missing = [column for column in columns if column not in table.columns]
     if missing:
         message = f"the raw file {name} has no column {missing[0]}"
@@ -64,6 +100,53 @@ def parse_raw_csv(data: bytes, name: str, columns: Iterable[str]) -> pd.DataFram
         message = f"the raw file {name} has less than two rows"
         raise SetupError(message)
     return table
+
+
+def _narrow(chunk: pd.DataFrame) -> pd.DataFrame:
+    whole = [name for name in chunk if is_integer_dtype(chunk[name].dtype)]
+    return chunk.assign(
+        **{str(name): pd.to_numeric(chunk[name], downcast="integer") for name in whole}
+    )
+
+
+def copy_pictures(raw: Path, folder: str, targets: Mapping[str, Path]) -> None:
+    """Copy each named file of a raw folder, at whatever depth, to its target.
+
+    Raises:
+        SetupError: when the folder or a file is missing or the archive is damaged.
+    """
+    with _open_folder(raw, folder) as (paths, open_path):
+        for name, path in targets.items():
+            if name not in paths:
+                message = f"the raw file {folder}/{name} is missing"
+                raise SetupError(message)
+            with open_path(paths[name]) as source, path.open("wb") as target:
+                shutil.copyfileobj(source, target)
+
+
+@contextmanager
+def _open_folder(raw: Path, folder: str) -> Iterator[tuple[dict[str, str], FileOpener]]:
+    """Yield the paths of a folder's files by their names, and what opens a path."""
+    if (raw / folder).is_dir():
+        found = (path for path in (raw / folder).rglob("*") if path.is_file())
+        yield {path.name: str(path) for path in found}, _open_file
+        return
+    with _open_shipped(raw, folder) as archive:
+        members = (name for name in archive.namelist() if not is_debris(name))
+        yield {PurePosixPath(name).name: name for name in members}, archive.open
+
+
+def _open_file(path: str) -> IO[bytes]:
+    return Path(path).open("rb")
+
+
+@contextmanager
+def _open_shipped(raw: Path, folder: str) -> Iterator[zipfile.ZipFile]:
+    if not (raw / f"{folder}.zip").is_file():
+        message = f"the raw folder {folder} is missing: it was sought as {folder}/ and {folder}.zip"
+        raise SetupError(message)
+    with open_archive(raw / f"{folder}.zip") as archive:
+        yield archive
 
 
 def read_raw_tree(raw: Path, name: str, suffix: str) -> Iterator[tuple[PurePosixPath, bytes]]:
@@ -75,14 +158,11 @@ def read_raw_tree(raw: Path, name: str, suffix: str) -> Iterator[tuple[PurePosix
     if (raw / name).is_dir():
         for path in sorted((raw / name).rglob(f"*{suffix}")):
             yield PurePosixPath(path.relative_to(raw).as_posix()), path.read_bytes()
-    elif (raw / f"{name}.zip").is_file():
-        with open_archive(raw / f"{name}.zip") as members:
-            for member in sorted(members.namelist()):
-                if member.endswith(suffix) and not is_debris(member):
-                    yield PurePosixPath(member), members.read(member)
-    else:
-        message = f"the raw folder {name} is missing: it was sought as {name}/ and {name}.zip"
-        raise SetupError(message)
+        return
+    with _open_shipped(raw, name) as archive:
+        for member in sorted(archive.namelist()):
+            if member.endswith(suffix) and not is_debris(member):
+                yield PurePosixPath(member), archive.read(member)
 
 
 @contextmanager

@@ -32,7 +32,6 @@ from reward_server.tasks.briefing.briefings import (
 from reward_server.tasks.briefing.packages import Package, installed_packages, pinned_packages
 from reward_server.tasks.briefing.public_files import HEAD_BYTES, count_records, first_records
 from reward_server.tasks.folders import find_folders, read_card
-from reward_server.tasks.preparation.prepare import prepare_task
 from tests.conftest import ROOT
 from tests.integration.tasks import tiny
 
@@ -48,13 +47,12 @@ SURVIVORS = ("# ", "Metric: ", "## Files", "## Submission file", "## Rules", "./
 
 
 @pytest.fixture(scope="module")
-def publics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the public folders of all twins, where no private one exists any more."""
-    data = tmp_path_factory.mktemp("data")
-    for task_id, folder in FOLDERS.items():
-        prepare_task(folder, data)
-        shutil.rmtree(data / task_id / "prepared" / "private")
-    return {task_id: data / task_id / "prepared" / "public" for task_id in FOLDERS}
+def publics(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return copies of the public folders of all twins, without any private folder nearby."""
+    copies = tmp_path_factory.mktemp("data")
+    for task_id in FOLDERS:
+        shutil.copytree(data_dir / task_id / "prepared" / "public", copies / task_id / "public")
+    return {task_id: copies / task_id / "public" for task_id in FOLDERS}
 
 
 @pytest.fixture
@@ -97,7 +95,8 @@ sys.addaudithook(_note)
 @contextmanager
 def noting_opened() -> Iterator[list[str]]:
     global _opened  # noqa: PLW0603 -- an audit hook cannot be taken away again
-    _opened = noted = []
+    noted: list[str] = []
+    _opened = noted
     try:
         yield noted
     finally:
@@ -122,9 +121,7 @@ def test_a_model_learns_what_it_needs(task_id: str, publics: dict[str, Path]) ->
 
 
 @pytest.mark.parametrize("task_id", FOLDERS)
-def test_every_budget_is_kept_and_what_matters_survives(
-    task_id: str, publics: dict[str, Path]
-) -> None:
+def test_every_budget_is_kept_and_the_rules_survive(task_id: str, publics: dict[str, Path]) -> None:
     material = gather(read_card(FOLDERS[task_id]), publics[task_id], LIMITS, PACKAGES)
     lengths = []
     for budget in [*range(MIN_BUDGET, 12_000, 83), 50_000, MAX_BUDGET]:
@@ -137,7 +134,7 @@ def test_every_budget_is_kept_and_what_matters_survives(
 
 
 @pytest.mark.parametrize("task_id", FOLDERS)
-def test_nothing_but_public_files_is_opened(task_id: str, publics: dict[str, Path]) -> None:
+def test_only_public_files_are_opened(task_id: str, publics: dict[str, Path]) -> None:
     card, public = read_card(FOLDERS[task_id]), publics[task_id]
     gather(card, public, LIMITS, PACKAGES)  # what is imported late is imported now
     with noting_opened() as opened:
@@ -167,7 +164,7 @@ def test_the_same_data_gives_the_same_text(task_id: str, publics: dict[str, Path
     assert brief(card, public) == brief(card, public)
 
 
-def test_the_data_is_looked_at_once_for_all_budgets(card: Card, public: Path) -> None:
+def test_the_data_is_read_once_for_all_budgets(card: Card, public: Path) -> None:
     briefings = Briefings(LIMITS, PACKAGES)
     (public / "train.csv").write_text("id,y\n1,0\n")
     first = briefings.get(task_of(card, public))
@@ -213,9 +210,7 @@ def test_a_table_is_described_by_its_columns(card: Card, public: Path) -> None:
     assert "- `f1` to `f4` (4 columns, int64): 0 to 99" in text
 
 
-def test_of_a_long_table_only_the_head_is_parsed_but_all_rows_are_counted(
-    card: Card, public: Path
-) -> None:
+def test_only_the_head_of_a_long_table_is_parsed(card: Card, public: Path) -> None:
     row = '1,"a\nquoted ""line"" end",0\n'
     rows = HEAD_BYTES // len(row) * 2
     (public / "train.csv").write_text("id,text,y\n" + row * rows)
@@ -243,7 +238,7 @@ def test_records_are_counted_whatever_is_quoted(cells: list[str]) -> None:
     assert len(first_records(content.encode(), 5)) == min(5, len(cells))
 
 
-def test_pictures_are_told_by_size_and_mode(card: Card, public: Path) -> None:
+def test_pictures_are_described_by_size_and_mode(card: Card, public: Path) -> None:
     (public / "images").mkdir()
     for number in range(40):
         Image.new("L" if number else "RGB", (32, 20)).save(public / "images" / f"{number:02}.jpg")
@@ -280,7 +275,7 @@ HOSTILE = {
 @pytest.mark.parametrize(
     "name", ["train.csv", "train.json", "notes.txt", "images/1.jpg", "sample.csv", "description.md"]
 )
-def test_odd_content_neither_fails_nor_gets_out_of_its_place(
+def test_odd_content_stays_inside_its_section(
     card: Card, public: Path, name: str, content: bytes
 ) -> None:
     (public / name).parent.mkdir(exist_ok=True)

@@ -114,7 +114,7 @@ def test_whole_data_is_served_whenever_the_preparation_is_killed(
         (PreparationStage.VERIFY, 1, 1),
     ],
 )
-def test_a_killed_preparation_goes_on_after_its_last_complete_stage(
+def test_a_killed_preparation_resumes_after_its_last_complete_stage(
     folder: Path, data: Path, stage: PreparationStage, twins: int, splits: int
 ) -> None:
     killed_at(stage, folder, data)
@@ -126,15 +126,13 @@ def test_a_killed_preparation_goes_on_after_its_last_complete_stage(
     assert left_in(data / tiny.ID) == ["prepared"]
 
 
-def test_the_data_that_was_complete_is_the_data_that_is_served(folder: Path, data: Path) -> None:
+def test_complete_data_of_a_killed_preparation_is_served(folder: Path, data: Path) -> None:
     killed_at(PreparationStage.VERIFY, folder, data)
     state = json.loads((data / tiny.ID / ".building" / "state.json").read_text())
     assert prepare_task(folder, data).data_digest == state["data_digest"]
 
 
-def test_the_seed_is_kept_in_a_closed_folder_and_not_when_all_is_made(
-    folder: Path, data: Path
-) -> None:
+def test_the_seed_is_private_and_deleted_at_the_end(folder: Path, data: Path) -> None:
     building = data / tiny.ID / ".building"
     killed_at(PreparationStage.SPLIT, folder, data)
     assert building.stat().st_mode & 0o777 == 0o700
@@ -198,7 +196,7 @@ def test_a_foreign_building_folder_is_removed_and_not_used(
     assert not other.exists() or (other / "state.json").exists()
 
 
-def test_two_at_once_are_one_and_a_refusal(folder: Path, data: Path) -> None:
+def test_of_two_preparations_at_once_one_is_refused(folder: Path, data: Path) -> None:
     home = data / tiny.ID
 
     def wait_at_the_split(step: PreparationStep) -> None:
@@ -221,7 +219,7 @@ def test_two_at_once_are_one_and_a_refusal(folder: Path, data: Path) -> None:
     assert tiny.calls(folder) == ["twin", "split"]
 
 
-def test_a_full_disk_is_one_line_and_keeps_the_old_data(
+def test_a_full_disk_is_a_one_line_error_and_keeps_the_old_data(
     folder: Path, data: Path, tmp_path: Path
 ) -> None:
     before = prepare_task(folder, data)
@@ -243,7 +241,7 @@ def test_a_full_disk_is_one_line_and_keeps_the_old_data(
     assert left_in(data / tiny.ID) == ["prepared"]
 
 
-def test_an_interruption_by_hand_leaves_nothing_behind(folder: Path, data: Path) -> None:
+def test_a_keyboard_interrupt_leaves_nothing_behind(folder: Path, data: Path) -> None:
     def interrupt(step: PreparationStep) -> None:
         if step.stage is PreparationStage.RECORD:
             raise KeyboardInterrupt
@@ -253,7 +251,7 @@ def test_an_interruption_by_hand_leaves_nothing_behind(folder: Path, data: Path)
     assert left_in(data / tiny.ID) == []
 
 
-def test_what_reads_back_differently_is_never_served(folder: Path, data: Path) -> None:
+def test_data_that_reads_back_differently_is_never_served(folder: Path, data: Path) -> None:
     before = prepare_task(folder, data)
 
     def damage(step: PreparationStep) -> None:

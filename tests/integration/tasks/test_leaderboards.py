@@ -15,8 +15,8 @@ from reward_server.tasks.base import Source, Task, Thresholds
 from reward_server.tasks.folders import BUILT_IN, find_folders, read_card
 from reward_server.tasks.leaderboards import (
     Leaderboard,
-    Marks,
-    find_board,
+    PartialLeaderboard,
+    find_leaderboard,
     medal_ranks,
     read_leaderboard,
 )
@@ -78,7 +78,7 @@ def test_above_the_median_is_strictly_above() -> None:
 
 
 @given(boards, coarse)
-def test_a_standing_counts_the_teams(board: Leaderboard, score: float) -> None:
+def test_a_standing_counts_better_and_worse_teams(board: Leaderboard, score: float) -> None:
     higher, teams = board.higher_is_better, len(board.scores)
     better = sum(team > score if higher else team < score for team in board.scores)
     tied = sum(team == score for team in board.scores)
@@ -87,7 +87,7 @@ def test_a_standing_counts_the_teams(board: Leaderboard, score: float) -> None:
     assert found.percentile == (teams - better - tied) / teams
 
 
-def test_a_board_in_five_digits_is_compared_in_five_digits_and_a_finer_one_as_it_is() -> None:
+def test_scores_are_compared_in_the_digits_of_the_leaderboard() -> None:
     coarse = Leaderboard.of([0.0, 0.00791, 0.01526, 0.5], higher_is_better=False)
     assert coarse.medal(3e-6) == "gold"
     assert coarse.position(0.007914) == 2
@@ -96,9 +96,9 @@ def test_a_board_in_five_digits_is_compared_in_five_digits_and_a_finer_one_as_it
 
 
 @given(boards)
-def test_marks_agree_with_the_board_at_the_marks_that_no_team_shares(board: Leaderboard) -> None:
+def test_a_partial_leaderboard_is_exact_at_its_own_unique_scores(board: Leaderboard) -> None:
     known = board.thresholds
-    marks = Marks(known, board.higher_is_better)
+    marks = PartialLeaderboard(known, board.higher_is_better)
     ranks = (1, *medal_ranks(known.teams), known.teams)
     scores = (known.best, known.gold, known.silver, known.bronze, known.worst)
     for rank, score in zip(ranks, scores, strict=True):
@@ -110,10 +110,10 @@ def test_marks_agree_with_the_board_at_the_marks_that_no_team_shares(board: Lead
 
 
 @given(boards, coarse, coarse)
-def test_between_marks_a_better_score_stands_no_lower(
+def test_between_known_scores_a_better_score_never_ranks_lower(
     board: Leaderboard, one: float, other: float
 ) -> None:
-    marks = Marks(board.thresholds, board.higher_is_better)
+    marks = PartialLeaderboard(board.thresholds, board.higher_is_better)
     worse, better = sorted((one, other), reverse=not board.higher_is_better)
     assert marks.share_beaten(worse) <= marks.share_beaten(better)
     assert marks.position(worse) >= marks.position(better) >= 1
@@ -121,9 +121,9 @@ def test_between_marks_a_better_score_stands_no_lower(
     assert marks.position(worse) <= board.thresholds.teams + 1
 
 
-def test_the_ends_of_the_marks_are_the_ends_of_the_board() -> None:
-    board = find_board(CARD, [])
-    assert isinstance(board, Marks)
+def test_a_partial_leaderboard_covers_best_to_worst() -> None:
+    board = find_leaderboard(CARD, [])
+    assert isinstance(board, PartialLeaderboard)
     first, last = (board.standing(score, wins_medals=True) for score in (0.001, 40.0))
     assert (first.position, first.percentile, first.medal) == (1, 1.0, "gold")
     assert (last.position, last.percentile, last.medal) == (1242, 0.0, None)
@@ -132,9 +132,9 @@ def test_the_ends_of_the_marks_are_the_ends_of_the_board() -> None:
     assert middle.percentile == pytest.approx(0.5, abs=0.001)
 
 
-def test_tied_marks_are_beaten_only_by_what_is_better() -> None:
+def test_tied_known_scores_are_beaten_only_by_better_scores() -> None:
     known = Thresholds(1000, 0.9, 0.8, 0.8, 0.8, 0.5, 0.1)
-    marks = Marks(known, higher_is_better=True)
+    marks = PartialLeaderboard(known, higher_is_better=True)
     assert (marks.position(0.8), marks.share_beaten(0.8)) == (12, 0.9)
     assert marks.share_beaten(0.80001) > 0.987
     assert marks.medal(0.8) == "gold"
@@ -151,7 +151,7 @@ def test_only_the_original_data_wins_medals(tmp_path: Path, source: Source) -> N
     assert (standing.position, standing.teams) == (2, 3)
 
 
-def test_the_scale_begins_at_the_sample_else_the_card_else_the_last_team(tmp_path: Path) -> None:
+def test_the_baseline_is_the_sample_else_the_card_else_the_last_team(tmp_path: Path) -> None:
     board = Leaderboard.of([0.2, 0.3, 0.4], higher_is_better=False)
     task = Task(CARD, "", SPOOKY, tmp_path, tmp_path, "d", Source.TWIN, board=board)
     assert (task.scale.baseline, task.scale.gold, task.scale.ranking) == (0.4, 0.2, board)
@@ -169,7 +169,7 @@ def write(folder: Path, text: str | bytes) -> Path:
     return path
 
 
-def test_a_file_like_mle_benchs_is_read_and_rows_without_a_score_are_left_out(
+def test_rows_without_a_score_are_left_out_of_a_leaderboard_file(
     tmp_path: Path,
 ) -> None:
     text = (
@@ -213,7 +213,7 @@ def prepared(data_dir: Path, sample_score: float | None = None) -> Path:
     return folder.parent
 
 
-def test_a_users_file_takes_the_place_of_the_cards_marks_as_soon_as_it_is_there(
+def test_a_new_leaderboard_file_replaces_the_cards_thresholds(
     tmp_path: Path,
 ) -> None:
     home = prepared(tmp_path, sample_score=1.09)
@@ -233,7 +233,7 @@ def test_a_users_file_takes_the_place_of_the_cards_marks_as_soon_as_it_is_there(
     assert registry.get(SPOOKY_ID) == before
 
 
-def test_a_file_in_the_data_directory_comes_before_one_in_the_tasks_folder(tmp_path: Path) -> None:
+def test_a_leaderboard_in_the_data_directory_comes_first(tmp_path: Path) -> None:
     folder = tmp_path / "tasks" / "mine"
     folder.mkdir(parents=True)
     (folder / "task.toml").write_text((SPOOKY / "task.toml").read_text().replace("spooky-", "my-"))
@@ -260,14 +260,14 @@ def test_a_file_in_the_data_directory_comes_before_one_in_the_tasks_folder(tmp_p
         ("wall_seconds = 600", "wall_seconds = 600\nbaseline = inf", "baseline"),
     ],
 )
-def test_marks_that_are_no_scale_are_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_unordered_thresholds_are_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
     (tmp_path / "task.toml").write_text((SPOOKY / "task.toml").read_text().replace(old, new))
     with pytest.raises(SetupError, match=said):
         read_card(tmp_path)
 
 
-def test_every_built_in_task_has_marks_on_its_card() -> None:
+def test_every_built_in_card_has_thresholds() -> None:
     for folder in find_folders().values():
         card = read_card(folder)
-        assert isinstance(find_board(card, []), Marks)
+        assert isinstance(find_leaderboard(card, []), PartialLeaderboard)
         assert card.baseline is None or isinstance(card.baseline, float)

@@ -17,7 +17,7 @@ from reward_server.tasks.mlebench import (
     find_competitions,
     read_directions,
 )
-from reward_server.tasks.registry import Refused, Registry
+from reward_server.tasks.registry import RefusedCompetition, Registry
 from tests.support import competitions as made
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def get(package: Path, data_dir: Path, task_id: str = made.RIVER) -> Task:
 
 def reason(package: Path, data_dir: Path, task_id: str = made.RIVER) -> str:
     registry = open_registry(package, data_dir)
-    found = registry.look_at(task_id)
-    assert isinstance(found, Refused)
+    found = registry.find_competition(task_id)
+    assert isinstance(found, RefusedCompetition)
     assert found in registry.refused()
     with pytest.raises(RequestError, match="known but not served"):
         registry.get(task_id)
@@ -74,7 +74,7 @@ def test_a_competition_with_data_is_a_task(package: Path, data_dir: Path) -> Non
     assert "id,fruit\n" in task.description
 
 
-def test_all_that_can_be_served_is_and_the_rest_is_named(package: Path, data_dir: Path) -> None:
+def test_unservable_competitions_are_listed_with_reasons(package: Path, data_dir: Path) -> None:
     registry = open_registry(package, data_dir)
     served = [task.card.id for task in registry.prepared()]
     assert served == [made.FRUIT, made.SCALES, made.DEADLY_ID, made.RIVER]
@@ -95,7 +95,7 @@ def test_a_task_of_a_folder_wins_over_a_competition(package: Path, data_dir: Pat
         registry.get(made.CLASHING)
 
 
-def test_what_is_no_competition_is_unknown(package: Path, data_dir: Path) -> None:
+def test_an_unknown_competition_is_an_unknown_task(package: Path, data_dir: Path) -> None:
     for task_id in ("nothing", "../river-levels", ""):
         with pytest.raises(RequestError, match="no such task"):
             get(package, data_dir, task_id)
@@ -128,7 +128,9 @@ def test_the_direction_comes_from_the_leaderboards_ends(
         assert "REWARD_SERVER_MLEBENCH__DIRECTIONS" in text
 
 
-def test_a_direction_that_is_given_counts(package: Path, data_dir: Path, tmp_path: Path) -> None:
+def test_a_given_direction_wins_over_the_leaderboard(
+    package: Path, data_dir: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "directions.toml"
     file.write_text(f'{made.POINTED} = "lower"\n{made.FRUIT} = "lower"\n')
     registry = open_registry(package, data_dir, read_directions(file))
@@ -138,7 +140,7 @@ def test_a_direction_that_is_given_counts(package: Path, data_dir: Path, tmp_pat
 
 
 @pytest.mark.parametrize("text", ['some-id = "up"', "some-id = true", "some-id = ["])
-def test_a_direction_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_invalid_direction_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "directions.toml"
     file.write_text(text)
     with pytest.raises(SetupError, match=r"directions\.toml"):
@@ -163,7 +165,7 @@ def test_a_wrong_config_is_a_reason(
 
 
 @pytest.mark.parametrize("gone", ["private/test.csv", "public/sample_submission.csv"])
-def test_data_that_is_half_prepared_is_a_reason(package: Path, data_dir: Path, gone: str) -> None:
+def test_partly_prepared_data_is_a_reason(package: Path, data_dir: Path, gone: str) -> None:
     (data_dir / made.RIVER / "prepared" / gone).unlink()
     assert gone in reason(package, data_dir)
 
@@ -239,9 +241,7 @@ def test_the_package_is_found_without_being_imported(
     assert find_competitions()[made.RIVER] == package / "competitions" / made.RIVER
 
 
-def test_a_package_that_is_not_there_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SetupError, match="has no folder competitions"):
         find_competitions(tmp_path)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
@@ -249,7 +249,7 @@ def test_a_package_that_is_not_there_is_said(
         find_competitions()
 
 
-def test_it_is_off_unless_something_of_it_is_set(
+def test_mle_bench_is_off_unless_a_setting_enables_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert load_settings().mlebench is None

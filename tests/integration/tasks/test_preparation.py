@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -9,6 +10,7 @@ import shutil
 import stat
 import tomllib
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -16,21 +18,24 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from reward_server.errors import SetupError
-from reward_server.grade.process import grade_file
+from reward_server.grade.process import ProcessGrader
 from reward_server.tasks.base import Source
-from reward_server.tasks.folders import BUILT_IN, find_folders, read_card
-from reward_server.tasks.leaks import read_table
+from reward_server.tasks.folders import find_folders, read_card
 from reward_server.tasks.manifest import read_manifest
-from reward_server.tasks.modules import load_module
+from reward_server.tasks.preparation import mlebench_checksums
 from reward_server.tasks.preparation.inspection import check_task
-from reward_server.tasks.preparation.originals import compare_with_mlebench
+from reward_server.tasks.preparation.mlebench_checksums import compare_with_mlebench
 from reward_server.tasks.preparation.prepare import prepare_task
 from reward_server.tasks.preparation.steps import PreparationStage, PreparationStep
+from reward_server.tasks.sdk.modules import load_module
 from tests.integration.tasks import tiny
+from tests.support.public_tables import read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
+
+    from reward_server.model import Grade
+    from reward_server.tasks.preparation.inspection import GradeSubmissions
 
 FOLDERS = find_folders()
 PIZZA, SPOOKY, NOMAD = (
@@ -38,7 +43,7 @@ PIZZA, SPOOKY, NOMAD = (
     "spooky-author-identification",
     "nomad2018-predict-transparent-conductors",
 )
-CHECKSUMS = BUILT_IN / "mlebench_checksums.toml"
+CHECKSUMS = Path(mlebench_checksums.__file__).with_suffix(".toml")
 ENERGIES = ["formation_energy_ev_natom", "bandgap_energy_ev"]
 
 
@@ -48,6 +53,22 @@ def raw(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     directory.mkdir()
     load_module(FOLDERS[request.param] / "twin.py").generate(directory, seed=5, rows=60)
     return directory
+
+
+@pytest.fixture(scope="module")
+def grade_all() -> Iterator[GradeSubmissions]:
+    """Grade everything in one process, for its start takes seconds."""
+    with asyncio.Runner() as runner:
+        grader = ProcessGrader()
+
+        def grade(folder: Path, answers: Path, submissions: Iterable[bytes | None]) -> list[Grade]:
+            return [
+                runner.run(grader.grade_bytes(data, folder, answers, 64 << 20))
+                for data in submissions
+            ]
+
+        yield grade
+        runner.run(grader.aclose())
 
 
 @pytest.fixture
@@ -120,7 +141,7 @@ def test_nomad_is_split_as_mle_bench_splits_it(raw: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("raw", FOLDERS, indirect=True)
-def test_zipped_and_unzipped_raw_files_give_the_same_data_and_are_left_alone(
+def test_zipped_and_unzipped_raw_files_give_the_same_data(
     raw: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     folder = FOLDERS[request.node.callspec.params["raw"]]
@@ -152,7 +173,7 @@ def test_a_missing_geometry_is_named(raw: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("narrow_umask")
-def test_public_files_are_open_and_private_ones_closed_whatever_the_umask(tmp_path: Path) -> None:
+def test_file_modes_do_not_depend_on_the_umask(tmp_path: Path) -> None:
     data = tmp_path / "data"
     prepare_task(FOLDERS[NOMAD], data)
     prepared = data / NOMAD / "prepared"
@@ -165,15 +186,17 @@ def test_public_files_are_open_and_private_ones_closed_whatever_the_umask(tmp_pa
         assert stat.S_IMODE(path.stat().st_mode) == 0o755
 
 
-def test_preparing_again_replaces_the_data_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    said: list[PreparationStep] = []
-    first = prepare_task(FOLDERS[SPOOKY], tmp_path, progress=said.append)
+def test_preparing_again_replaces_the_data_and_leaves_nothing_behind(
+    tmp_path: Path, grade_all: GradeSubmissions
+) -> None:
+    steps: list[PreparationStep] = []
+    first = prepare_task(FOLDERS[SPOOKY], tmp_path, progress=steps.append)
     second = prepare_task(FOLDERS[SPOOKY], tmp_path)
     assert first.data_digest != second.data_digest
     assert [path.name for path in (tmp_path / SPOOKY).iterdir()] == ["prepared"]
-    assert check_task(FOLDERS[SPOOKY], tmp_path) == ()
-    assert {step.task_id for step in said} == {SPOOKY}
-    stages = list(dict.fromkeys(step.stage for step in said))
+    assert check_task(FOLDERS[SPOOKY], tmp_path, grade_all) == ()
+    assert {step.task_id for step in steps} == {SPOOKY}
+    stages = list(dict.fromkeys(step.stage for step in steps))
     wanted = [
         PreparationStage.TWIN,
         PreparationStage.SPLIT,
@@ -183,17 +206,19 @@ def test_preparing_again_replaces_the_data_and_leaves_nothing_behind(tmp_path: P
         PreparationStage.READY,
     ]
     assert stages == wanted
-    assert {step.done for step in said if step.stage is PreparationStage.VERIFY} == {
+    assert {step.done for step in steps if step.stage is PreparationStage.VERIFY} == {
         len(first.files)
     }
 
 
-def test_a_failed_preparation_keeps_the_old_data(tmp_path: Path) -> None:
-    prepare_task(FOLDERS[SPOOKY], tmp_path / "data")
+def test_a_failed_preparation_keeps_the_old_data(
+    tmp_path: Path, data_dir: Path, grade_all: GradeSubmissions
+) -> None:
+    shutil.copytree(data_dir / SPOOKY, tmp_path / "data" / SPOOKY)
     (tmp_path / "raw").mkdir()
     with pytest.raises(SetupError):
         prepare_task(FOLDERS[SPOOKY], tmp_path / "data", raw=tmp_path / "raw")
-    assert check_task(FOLDERS[SPOOKY], tmp_path / "data") == ()
+    assert check_task(FOLDERS[SPOOKY], tmp_path / "data", grade_all) == ()
 
 
 def test_the_manifest_is_written_and_stays_out_of_public(tmp_path: Path) -> None:
@@ -226,22 +251,23 @@ def change(path: Path) -> None:
     ],
     ids=["a changed file", "a missing file", "an unknown file"],
 )
-def test_damage_is_found(tmp_path: Path, damage: object, problem: str) -> None:
-    prepare_task(FOLDERS[SPOOKY], tmp_path)
+def test_damage_is_found(
+    tmp_path: Path, data_dir: Path, grade_all: GradeSubmissions, damage: object, problem: str
+) -> None:
+    shutil.copytree(data_dir / SPOOKY, tmp_path / SPOOKY)
     assert callable(damage)
     damage(tmp_path / SPOOKY / "prepared")
-    assert any(problem in found for found in check_task(FOLDERS[SPOOKY], tmp_path))
+    assert any(problem in found for found in check_task(FOLDERS[SPOOKY], tmp_path, grade_all))
 
 
 @pytest.mark.parametrize("task_id", FOLDERS)
-def test_the_sample_submissions_score_is_recorded(task_id: str, data_dir: Path) -> None:
+def test_the_sample_submissions_score_is_recorded(
+    task_id: str, data_dir: Path, grade_all: GradeSubmissions
+) -> None:
     card, prepared = read_card(FOLDERS[task_id]), data_dir / task_id / "prepared"
-    graded = grade_file(
-        FOLDERS[task_id],
-        prepared / "public" / card.sample_submission,
-        prepared / "private" / card.answers,
-    )
-    assert read_manifest(prepared).sample_score == graded.score
+    sample = (prepared / "public" / card.sample_submission).read_bytes()
+    (grade,) = grade_all(FOLDERS[task_id], prepared / "private" / card.answers, [sample])
+    assert read_manifest(prepared).sample_score == grade.score
 
 
 def test_a_sample_without_a_number_has_no_score(tmp_path: Path) -> None:
@@ -254,9 +280,7 @@ def test_a_sample_without_a_number_has_no_score(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["twin.py", "prepare.py", "grade.py"])
-def test_a_fault_of_the_tasks_own_code_is_one_line_that_names_the_file(
-    tmp_path: Path, name: str
-) -> None:
+def test_an_error_in_task_code_is_one_line_that_names_the_file(tmp_path: Path, name: str) -> None:
     folder = tiny.write_task(tmp_path / "tasks")
     failing = "".join(
         f"def {function}(*_, **__):\n    raise KeyError('a\\nb')\n"
@@ -269,9 +293,7 @@ def test_a_fault_of_the_tasks_own_code_is_one_line_that_names_the_file(
 
 
 @pytest.mark.parametrize("task_id", FOLDERS)
-def test_the_files_with_known_sums_are_files_that_are_prepared(
-    task_id: str, data_dir: Path
-) -> None:
+def test_the_files_with_known_checksums_are_prepared(task_id: str, data_dir: Path) -> None:
     sums = tomllib.loads(CHECKSUMS.read_text())
     assert len(sums) == 12
     assert sums[task_id].keys() <= read_manifest(data_dir / task_id / "prepared").files.keys()
@@ -292,18 +314,20 @@ def test_raw_data_is_compared_with_mle_benchs_own(
         for name in ("public/train.csv", "private/test.csv")
     )
     sums = tmp_path / "sums.toml"
-    monkeypatch.setattr("reward_server.tasks.preparation.originals._SUMS", sums)
-    said: list[PreparationStep] = []
+    monkeypatch.setattr("reward_server.tasks.preparation.mlebench_checksums._SUMS", sums)
+    steps: list[PreparationStep] = []
     for known in (test, train):
         sums.write_text(
             f'[{tiny.ID}]\n"public/train.csv" = "{train}"\n"private/test.csv" = "{known}"\n'
         )
-        prepare_task(folder, data, raw=raw, progress=said.append)
-    notes = [step.detail for step in said if step.stage is PreparationStage.READY]
+        prepare_task(folder, data, raw=raw, progress=steps.append)
+    notes = [step.detail for step in steps if step.stage is PreparationStage.READY]
     assert notes[0].endswith("; equals MLE-bench's own data")
     assert notes[1].endswith("; differs from MLE-bench's in: private/test.csv")
 
 
 @pytest.mark.parametrize("task_id", FOLDERS)
-def test_a_prepared_twin_passes_every_check(task_id: str, data_dir: Path) -> None:
-    assert check_task(FOLDERS[task_id], data_dir) == ()
+def test_a_prepared_twin_passes_every_check(
+    task_id: str, data_dir: Path, grade_all: GradeSubmissions
+) -> None:
+    assert check_task(FOLDERS[task_id], data_dir, grade_all) == ()

@@ -69,7 +69,7 @@ def run(data: Path, *arguments: str, status: int = 0) -> str:
     return said
 
 
-def test_each_task_is_prepared_and_told_of(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_each_task_is_prepared_and_reported(folders: dict[str, Path], tmp_path: Path) -> None:
     said: list[PreparationStep] = []
     assert prepare_twins(folders, tmp_path / "data", TwinSize.FULL, said.append) == ()
     for name in NAMES:
@@ -83,7 +83,7 @@ def test_each_task_is_prepared_and_told_of(folders: dict[str, Path], tmp_path: P
     [("raise ValueError('odd')", "twin.py failed with ValueError: odd"), ("os._exit(3)", "with 3")],
     ids=["an error", "a lost process"],
 )
-def test_a_task_that_fails_stops_no_other(
+def test_a_failed_task_does_not_stop_the_others(
     folders: dict[str, Path], tmp_path: Path, fault: str, reason: str
 ) -> None:
     append(folders["tiny-three"] / "twin.py", f"import os\ndef generate(*_, **__):\n    {fault}")
@@ -105,7 +105,7 @@ def test_the_command_numbers_the_missing_tasks(data: Path) -> None:
     assert not run(data, "--missing", "--twin")
 
 
-def test_the_commands_status_tells_of_a_failure(folders: dict[str, Path], data: Path) -> None:
+def test_the_command_fails_when_a_task_fails(folders: dict[str, Path], data: Path) -> None:
     append(folders["tiny-two"] / "prepare.py", "def prepare(*_):\n    raise ValueError('odd')")
     said = run(data, "--missing", "--twin", status=1)
     assert "failed tiny-two: tiny-two: prepare.py failed with ValueError: odd" in said
@@ -116,7 +116,7 @@ def test_the_commands_status_tells_of_a_failure(folders: dict[str, Path], data: 
 
 
 @pytest.mark.parametrize("arguments", [("--missing",), ("tiny-one",)], ids=["missing", "one"])
-def test_an_interruption_by_hand_leaves_nothing_half_made(
+def test_a_keyboard_interrupt_leaves_no_partial_data(
     folders: dict[str, Path], data: Path, arguments: tuple[str, ...]
 ) -> None:
     for folder in folders.values():
@@ -134,7 +134,7 @@ def test_an_interruption_by_hand_leaves_nothing_half_made(
 
 
 @pytest.mark.usefixtures("folders")
-def test_what_is_prepared_already_is_left_as_it_is(data: Path) -> None:
+def test_prepared_data_is_left_unchanged(data: Path) -> None:
     prepared = data / "tiny-one" / "prepared"
     assert "ready" in run(data, "tiny-one", "--twin")
     digest = read_manifest(prepared).data_digest
@@ -165,7 +165,7 @@ def test_a_damaged_manifest_is_missing_and_can_be_prepared_again(data: Path) -> 
     ],
 )
 @pytest.mark.usefixtures("folders")
-def test_questions_that_contradict_themselves_are_refused(
+def test_contradicting_options_are_refused(
     data: Path, arguments: tuple[str, ...], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REWARD_SERVER_TASK_FOLDERS", f'["{data.parent / "tasks"}"]')

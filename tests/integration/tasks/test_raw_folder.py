@@ -74,7 +74,7 @@ def test_an_archive_that_a_card_names_may_be_unpacked(raw: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_missing_is_named_with_what_is_there(raw: Path, name: str) -> None:
+def test_missing_raw_files_are_named_with_the_present_ones(raw: Path, name: str) -> None:
     for path in [raw / name] if "*" not in name else raw.glob(name):
         path.unlink()
     (raw / "other.txt").touch()
@@ -87,7 +87,7 @@ def test_what_is_missing_is_named_with_what_is_there(raw: Path, name: str) -> No
     assert "\n" not in text
 
 
-def test_the_list_of_what_is_there_is_bounded(tmp_path: Path) -> None:
+def test_the_list_of_present_files_is_bounded(tmp_path: Path) -> None:
     for number in range(500):
         (tmp_path / f"file{number:03}").touch()
     with pytest.raises(
@@ -97,7 +97,7 @@ def test_the_list_of_what_is_there_is_bounded(tmp_path: Path) -> None:
     assert len(str(raised.value)) < 500
 
 
-def test_debris_of_an_archive_is_no_file(tmp_path: Path) -> None:
+def test_macos_debris_in_an_archive_is_ignored(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "train.csv.zip", "w") as packed:
         packed.writestr("__MACOSX/train.csv", "debris")
     with pytest.raises(SetupError, match=r"train\.csv is missing"):
@@ -126,16 +126,14 @@ def test_a_damaged_member_is_named_by_its_archive(raw: Path) -> None:
         list(read_raw_tree(raw, "images", ".jpg"))
 
 
-def test_a_path_that_is_no_folder_is_said_so(raw: Path) -> None:
+def test_a_raw_path_that_is_not_a_folder_is_refused(raw: Path) -> None:
     with pytest.raises(SetupError, match="is not a folder"):
         find_raw_files(raw / "train.csv", NAMES)
     with pytest.raises(SetupError, match="does not exist"):
         find_raw_files(raw / "nowhere", NAMES)
 
 
-def test_a_folder_that_cannot_be_read_is_said_so(
-    raw: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_raw_folder_is_refused(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -144,7 +142,7 @@ def test_a_folder_that_cannot_be_read_is_said_so(
         find_raw_files(raw, NAMES)
 
 
-def test_nothing_is_begun_with_a_wrong_folder(tmp_path: Path) -> None:
+def test_a_wrong_raw_folder_is_refused_before_any_work(tmp_path: Path) -> None:
     folder = tiny.write_task(tmp_path / "tasks")
     (tmp_path / "raw").mkdir()
     with pytest.raises(SetupError, match=r"train\.csv is missing from .*raw.*: it is empty"):
@@ -152,7 +150,7 @@ def test_nothing_is_begun_with_a_wrong_folder(tmp_path: Path) -> None:
     assert tiny.calls(folder) == []
 
 
-def test_a_folder_is_known_by_its_files(raw: Path) -> None:
+def test_a_raw_folder_is_identified_by_its_files(raw: Path) -> None:
     found = find_raw_files(raw, NAMES)
     before = identify(raw, found)
     (raw / "unrelated").touch()

@@ -44,6 +44,7 @@ def test_a_card_reads_as_written() -> None:
     card = read_card(SPOOKY)
     assert (card.wall_seconds, card.memory_bytes, card.disk_bytes) == (600, 4 << 30, 1 << 30)
     assert (card.artifact_bytes, card.higher_is_better) == (64 << 20, False)
+    assert card.target is not None
     assert card.target.kind is TargetKind.CLASSES
 
 
@@ -82,13 +83,13 @@ def test_a_folder_elsewhere_joins_the_built_in_ones(tmp_path: Path) -> None:
     assert len(registry.cards()) == len(find_folders()) + 1
 
 
-def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
+def test_a_repeated_id_is_refused(tmp_path: Path) -> None:
     write_folder(tmp_path, CARD)
     with pytest.raises(SetupError, match="both in"):
         Registry(tmp_path / "data", [tmp_path])
 
 
-def test_a_prepared_task_can_be_had(tmp_path: Path) -> None:
+def test_a_prepared_task_is_served(tmp_path: Path) -> None:
     manifest = prepare_task(SPOOKY, tmp_path)
     registry = Registry(tmp_path)
     task = registry.get("spooky-author-identification")

@@ -86,7 +86,7 @@ async def test_the_score_is_the_graders_own_and_not_rounded(
         "a bomb",
     ],
 )
-async def test_what_only_this_submission_causes_is_the_programs_fault(
+async def test_a_failure_of_one_submission_is_the_programs_fault(
     grader: ProcessGrader, root: Path, task_id: str, data: bytes
 ) -> None:
     found = await grade(grader, root, task_id, data)

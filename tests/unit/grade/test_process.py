@@ -123,7 +123,7 @@ THE_PROGRAMS_FAULT = {
 
 
 @pytest.mark.parametrize("align", THE_PROGRAMS_FAULT.values(), ids=THE_PROGRAMS_FAULT.keys())
-async def test_an_end_while_the_submission_is_read_is_the_programs_fault(
+async def test_a_crash_while_reading_is_the_programs_fault(
     grader: ProcessGrader, task: Task, tmp_path: Path, align: str
 ) -> None:
     bad = make_task(folder_with_grader(tmp_path, align, "return 1.0"), task.answers)
@@ -143,7 +143,7 @@ OUR_FAULT = {
 
 
 @pytest.mark.parametrize("score", OUR_FAULT.values(), ids=OUR_FAULT.keys())
-async def test_an_end_in_the_metric_is_a_grader_error_without_details(
+async def test_a_crash_in_the_metric_is_a_grader_error_without_details(
     grader: ProcessGrader, task: Task, tmp_path: Path, score: str
 ) -> None:
     bad = make_task(folder_with_grader(tmp_path, "return 0, 0", score), task.answers)
@@ -185,7 +185,7 @@ async def test_endless_reading_is_the_programs_fault_by_its_cpu_time(
     assert kind_of(grade) is ErrorKind.INVALID_SUBMISSION
 
 
-async def test_waiting_without_work_is_a_grader_error_and_the_next_grading_works(
+async def test_a_hang_is_a_grader_error_and_the_next_grading_works(
     task: Task, tmp_path: Path
 ) -> None:
     stuck = make_task(folder_with_grader(tmp_path, "time.sleep(60)", "return 1"), task.answers)
@@ -195,9 +195,7 @@ async def test_waiting_without_work_is_a_grader_error_and_the_next_grading_works
         assert (await grader.grade(execution(GOOD), task)).score == 1.0
 
 
-async def test_a_killed_grading_process_takes_its_fork_along_and_is_replaced(
-    task: Task, tmp_path: Path
-) -> None:
+async def test_a_killed_grading_process_takes_its_fork_with_it(task: Task, tmp_path: Path) -> None:
     note = tmp_path / "pids"
     os.mkfifo(note)
     tell = f"note = os.open({str(note)!r}, os.O_WRONLY); os.write(note, b'%d %d' % pids)"

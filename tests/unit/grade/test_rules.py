@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from reward_server.grade.table import Caps, read_table
 from reward_server.tasks.folders import find_folders
-from reward_server.tasks.modules import load_module
+from reward_server.tasks.sdk.modules import load_module
+from reward_server.tasks.sdk.submission_table import Caps, read_table
 from reward_server.tasks.sdk.tables import parse_csv
 
 FOLDERS = find_folders()
@@ -56,14 +56,12 @@ def grade(task_id: str, submission: str) -> float:
 
 
 @pytest.mark.parametrize(("task_id", "submission"), cases("valid"))
-def test_a_submission_of_this_kind_is_scored(task_id: str, submission: str) -> None:
+def test_a_valid_submission_is_scored(task_id: str, submission: str) -> None:
     assert math.isfinite(grade(task_id, submission))
 
 
 @pytest.mark.parametrize(("task_id", "submission"), cases("invalid"))
-def test_a_submission_of_this_kind_is_refused_before_the_metric(
-    task_id: str, submission: str
-) -> None:
+def test_an_invalid_submission_is_refused_before_the_metric(task_id: str, submission: str) -> None:
     with pytest.raises(Exception):  # noqa: B017, PT011 -- any exception in align is a refusal
         align(task_id, submission)
 

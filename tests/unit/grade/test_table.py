@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_server.grade.base import InvalidSubmissionError
-from reward_server.grade.table import Caps, read_table
+from reward_server.tasks.sdk.submission_table import Caps, InvalidSubmissionError, read_table
 
 FILE_BYTES = 1 << 26
 HONEST = b"id,target\na,0.25\nb,0.75\n"
@@ -102,7 +101,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("data", ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_an_honest_table_is_read_whatever_its_line_ends_and_quotes(data: bytes) -> None:
+def test_a_table_is_read_with_any_line_ends_and_quotes(data: bytes) -> None:
     table = read_table(data, CAPS)
     assert list(table.columns) == ["id", "target"]
     assert table["id"].tolist() == ["a", "b"]
@@ -124,7 +123,7 @@ def test_text_with_many_quoted_commas_is_one_cell() -> None:
     assert read_table(f'id,target\na,"{text}"\n'.encode(), CAPS)["target"].tolist() == [text]
 
 
-def test_commas_of_a_text_are_no_columns_on_any_of_its_lines() -> None:
+def test_commas_in_a_multiline_text_are_not_columns() -> None:
     text = "first, line\n" + "," * 500 + "\r\nlast"
     assert read_table(f'id,target\na,"{text}"\n'.encode(), CAPS)["target"].tolist() == [text]
 
@@ -134,7 +133,7 @@ def test_a_text_longer_than_the_csv_modules_own_limit_is_one_cell() -> None:
     assert read_table(f'id,target\na,"{text}"\n'.encode(), CAPS)["target"].tolist() == [text]
 
 
-def test_a_letter_cut_by_the_end_of_a_piece_is_still_a_letter() -> None:
+def test_a_letter_across_two_chunks_is_decoded() -> None:
     lines = [f"{'a' * shift}é" for shift in range(4)] * 400_000
     data = ("id\n" + "\n".join(lines) + "\n").encode()
     assert read_table(data, Caps.beside(data, FILE_BYTES))["id"].tolist() == lines

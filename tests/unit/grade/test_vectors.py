@@ -32,7 +32,7 @@ def graded() -> dict[Path, GradedCase]:
     return {
         directory / case["path"]: case
         for directory in DIRECTORIES
-        for case in grade_cases(directory)
+        for case in grade_cases(directory, find_folders())
     }
 
 
@@ -61,7 +61,7 @@ def test_a_case_without_a_submission_is_invalid(tmp_path: Path) -> None:
     case.mkdir(parents=True)
     (case / "expected.json").write_text('{"outcome": "no_submission"}')
     (case / "answers.csv").write_text("request_id,requester_received_pizza\na,1\nb,0\n")
-    graded = list(grade_cases(tmp_path))
+    graded = list(grade_cases(tmp_path, find_folders()))
     assert graded == [
         {"path": "random-acts-of-pizza/case-00-no-file", "valid": False, "score": None}
     ]

@@ -15,7 +15,7 @@ from reward_server.settings import (
     PercentileSettings,
     load_settings,
 )
-from reward_server.tasks.leaderboards import Leaderboard, Marks
+from reward_server.tasks.leaderboards import Leaderboard, PartialLeaderboard
 
 NORMALISED, PERCENTILE = NormalisedScheme(), PercentileScheme()
 AUC = Scale(higher_is_better=True, baseline=0.5, gold=0.9)
@@ -41,7 +41,7 @@ def earn(scheme: Scheme, scale: Scale, score: float) -> float:
         (LOSS, 0.0, 1.0),
     ],
 )
-def test_normalised_is_the_way_from_the_sample_to_gold(
+def test_normalised_is_the_progress_from_the_sample_to_gold(
     scale: Scale, score: float, value: float
 ) -> None:
     assert earn(NORMALISED, scale, score) == pytest.approx(value, abs=1e-12)
@@ -56,12 +56,12 @@ def test_normalised_is_the_way_from_the_sample_to_gold(
     ],
     ids=["sample at gold", "sample beyond gold", "gold unknown"],
 )
-def test_where_there_is_no_way_to_gold_beating_the_sample_is_all(scale: Scale) -> None:
+def test_without_a_gold_threshold_beating_the_sample_earns_all(scale: Scale) -> None:
     values = [earn(NORMALISED, scale, score) for score in (0.4, 0.45, 0.5, 0.50001, 0.9)]
     assert values == [0.0, 0.0, 0.0, 1.0, 1.0]
 
 
-def test_without_any_mark_a_score_earns_nothing_but_stays_above_failures() -> None:
+def test_without_any_threshold_a_score_still_beats_failures() -> None:
     for scheme in (NORMALISED, PERCENTILE):
         assert earn(scheme, Scale(higher_is_better=True), 0.9) == 0.0
 
@@ -82,17 +82,17 @@ def test_percentile_is_the_share_of_teams_that_are_strictly_worse(higher: bool) 
     assert values == [0.0, 0.0, 0.25, 0.25, 0.75, 0.75, 1.0]
 
 
-def test_percentile_takes_marks_where_there_is_no_board_and_the_sample_where_there_are_none() -> (
-    None
-):
+def test_percentile_falls_back_to_thresholds_then_to_the_sample() -> None:
     board = Leaderboard.of(range(1, 101), higher_is_better=True)
-    known = Scale(higher_is_better=True, ranking=Marks(board.thresholds, higher_is_better=True))
+    known = Scale(
+        higher_is_better=True, ranking=PartialLeaderboard(board.thresholds, higher_is_better=True)
+    )
     assert earn(PERCENTILE, known, 50) == pytest.approx(0.49, abs=0.01)
     assert [earn(PERCENTILE, AUC, score) for score in (0.5, 0.6)] == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("scheme", [NORMALISED, PERCENTILE])
-def test_a_failure_loses_one_less_a_tenth_for_each_milestone(scheme: Scheme) -> None:
+def test_a_failure_costs_one_minus_a_tenth_per_milestone(scheme: Scheme) -> None:
     failure = Failure(ErrorKind.TIMEOUT, "")
     execution = Execution(Box("", ""), failure, tuple(Milestone))
     assert scheme.reward(execution, Grade(None, failure), AUC).value == -0.3
@@ -104,7 +104,7 @@ def set_reward(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_paper_is_the_default_and_its_names_need_no_kind(set_reward: pytest.MonkeyPatch) -> None:
+def test_paper_is_the_default_scheme(set_reward: pytest.MonkeyPatch) -> None:
     assert load_settings().reward == PaperSettings(failure=-10, milestone=0.1, valid_floor=-9)
     set_reward.setenv("REWARD_SERVER_REWARD__FAILURE", "-5")
     set_reward.setenv("REWARD_SERVER_REWARD__VALID_FLOOR", "-4")
@@ -112,7 +112,7 @@ def test_paper_is_the_default_and_its_names_need_no_kind(set_reward: pytest.Monk
 
 
 @pytest.mark.parametrize("settings", [NormalisedSettings, PercentileSettings])
-def test_a_kind_chooses_a_scheme_with_numbers_of_its_own(
+def test_a_kind_selects_a_scheme_with_its_own_defaults(
     set_reward: pytest.MonkeyPatch, settings: type[NormalisedSettings | PercentileSettings]
 ) -> None:
     set_reward.setenv("REWARD_SERVER_REWARD__KIND", settings().kind)

@@ -78,13 +78,13 @@ def test_a_failure_earns_a_tenth_for_each_milestone(
 
 @pytest.mark.parametrize("kind", FLAT)
 @given(reached=milestones)
-def test_without_a_program_there_is_nothing_to_earn(
+def test_without_a_program_milestones_earn_nothing(
     kind: ErrorKind, reached: tuple[Milestone, ...]
 ) -> None:
     assert reward(None, kind, reached) == -10.0
 
 
 @given(scores, directions)
-def test_without_a_floor_the_score_stands_as_it_is(score: float, higher: bool) -> None:  # noqa: FBT001
+def test_without_a_floor_the_score_is_unchanged(score: float, higher: bool) -> None:  # noqa: FBT001
     value = reward(score, higher=higher, scheme=PaperScheme(valid_floor=None))
     assert value == (score if higher else -score)

@@ -16,7 +16,7 @@ from reward_server.cli.rescore import SchemeName
 from reward_server.model import Blame, Box, ErrorKind, Execution, Failure, Grade, Milestone
 from reward_server.reward.base import Ranking, Scale, Scheme
 from reward_server.settings import RewardSettings
-from reward_server.tasks.leaderboards import Leaderboard, Marks
+from reward_server.tasks.leaderboards import Leaderboard, PartialLeaderboard
 
 KINDS = [kind for kind in ErrorKind if kind.blame is Blame.PROGRAM]
 FLAT = [ErrorKind.NO_CODE, ErrorKind.SYNTAX_ERROR]
@@ -41,7 +41,7 @@ def scales(draw: st.DrawFn) -> Scale:
         ranking = board = Leaderboard.of(teams, higher_is_better=higher)
         if draw(st.booleans()):
             number = draw(st.sampled_from([len(teams), 100, 300, 3000]))
-            ranking = Marks(replace(board.thresholds, teams=number), higher)
+            ranking = PartialLeaderboard(replace(board.thresholds, teams=number), higher)
     baseline, gold = draw(st.none() | scores), draw(st.none() | scores)
     return Scale(higher, baseline, gold, ranking)
 
@@ -60,13 +60,13 @@ def earn(
     return reward.value
 
 
-def test_every_scheme_that_can_be_set_is_under_test() -> None:
+def test_every_configurable_scheme_is_tested() -> None:
     union = get_args(RewardSettings)[0]
     kinds = {get_args(part)[0]().kind for part in get_args(union)}
     assert kinds == {name.value for name in SchemeName}
 
 
-def test_it_is_known_by_the_name_it_is_chosen_by(
+def test_the_name_of_a_scheme_is_its_kind_in_the_settings(
     scheme: Scheme, request: pytest.FixtureRequest
 ) -> None:
     assert scheme.name in request.node.name
@@ -74,7 +74,7 @@ def test_it_is_known_by_the_name_it_is_chosen_by(
 
 
 @given(scale=scales(), score=scores, reached=milestones)
-def test_a_score_earns_a_finite_number_and_the_same_again(
+def test_a_score_earns_a_finite_and_reproducible_number(
     scheme: Scheme, scale: Scale, score: float, reached: tuple[Milestone, ...]
 ) -> None:
     value = earn(scheme, scale, score, reached=reached)
@@ -91,11 +91,11 @@ def test_a_better_score_never_earns_less(
 
 
 @given(scale=scales(), score=scores, step=st.sampled_from([-1, 1]), mark=st.integers(0, 20))
-def test_right_beside_a_mark_a_better_score_never_earns_less(
+def test_next_to_a_threshold_a_better_score_never_earns_less(
     scheme: Scheme, scale: Scale, score: float, step: int, mark: int
 ) -> None:
     known = [score, scale.baseline, scale.gold]
-    if isinstance(scale.ranking, Leaderboard | Marks):
+    if isinstance(scale.ranking, Leaderboard | PartialLeaderboard):
         marks = scale.ranking.thresholds
         known += [marks.best, marks.gold, marks.silver, marks.bronze, marks.median, marks.worst]
     near = known[mark % len(known)]
@@ -121,7 +121,7 @@ def test_any_valid_submission_beats_any_failure(
 
 
 @given(scale=scales(), kind=st.sampled_from(KINDS), reached=milestones)
-def test_a_failure_earns_more_with_each_milestone_if_there_was_a_program(
+def test_a_failed_program_earns_more_with_each_milestone(
     scheme: Scheme, scale: Scale, kind: ErrorKind, reached: tuple[Milestone, ...]
 ) -> None:
     without, values = earn(scheme, scale, None, kind), earn(scheme, scale, None, kind, reached)
@@ -132,7 +132,7 @@ def test_a_failure_earns_more_with_each_milestone_if_there_was_a_program(
 
 
 @given(scale=scales(), score=scores)
-def test_a_scheme_that_needs_no_scale_knows_the_direction_alone(
+def test_a_scheme_without_a_scale_uses_the_direction_alone(
     scheme: Scheme, scale: Scale, score: float
 ) -> None:
     if not scheme.needs_scale:

@@ -9,8 +9,7 @@ from sklearn.model_selection import train_test_split
 
 from reward_server.errors import SetupError
 from reward_server.tasks.catalog.leaf_classification.species import SPECIES
-from reward_server.tasks.sdk.pictures import copy_pictures
-from reward_server.tasks.sdk.raw import parse_raw_csv, read_raw
+from reward_server.tasks.sdk.raw import copy_pictures, parse_raw_csv, read_raw
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sklearn.model_selection import train_test_split
 
-from reward_server.tasks.sdk.large import read_large_csv
+from reward_server.tasks.sdk.raw import read_large_csv
 
 if TYPE_CHECKING:
     from pathlib import Path

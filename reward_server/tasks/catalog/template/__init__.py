@@ -1,6 +1,6 @@
 """A new task: a copy of the skeleton beside this file, under another id.
 
-The skeleton lies one folder deeper than tasks are looked for, so it is none itself.
+The skeleton is one folder deeper than the server searches, so it is no task itself.
 """
 
 from __future__ import annotations

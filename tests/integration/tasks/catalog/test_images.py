@@ -14,12 +14,12 @@ from PIL import Image
 from sklearn.model_selection import train_test_split
 
 from reward_server.errors import SetupError
-from reward_server.grade.base import InvalidSubmissionError
 from reward_server.tasks.catalog.leaf_classification.species import SPECIES
 from reward_server.tasks.folders import find_folders, read_card
-from reward_server.tasks.leaks import read_table
-from reward_server.tasks.modules import load_module
 from reward_server.tasks.preparation.prepare import prepare_task
+from reward_server.tasks.sdk.modules import load_module
+from reward_server.tasks.sdk.submission_table import InvalidSubmissionError
+from tests.support.public_tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,7 +163,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("task_id", "spoil", "named"), WRONG.values(), ids=WRONG.keys())
-def test_what_is_wrong_with_raw_files_is_named(
+def test_the_fault_of_raw_files_is_named(
     task_id: str, spoil: Callable[[Path], None], named: str, tmp_path: Path
 ) -> None:
     raw = make_raw(task_id, tmp_path)
@@ -192,13 +192,15 @@ def test_every_species_has_as_many_leaves_and_is_in_the_train_file(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("task_id", "mode"), [(PLANT, "RGB"), (LEAF, "L")])
-def test_pictures_of_a_large_twin_are_large(task_id: str, mode: str, tmp_path: Path) -> None:
+def test_pictures_of_a_large_twin_are_large(
+    task_id: str, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     twin = load_module(FOLDERS[task_id] / "twin.py")
     widths = {}
     for name, large_from in (("small", 21), ("large", 20)):
         raw = tmp_path / name
         raw.mkdir()
-        twin._LARGE_FROM_ROWS = large_from
+        monkeypatch.setattr(twin, "_LARGE_FROM_ROWS", large_from)
         twin.generate(raw, seed=1, rows=20)
         prepare_task(FOLDERS[task_id], tmp_path / f"{name} data", raw=raw)
         prepared = tmp_path / f"{name} data" / task_id / "prepared"
@@ -225,7 +227,7 @@ def state_table(healthy: list[str]) -> pd.DataFrame:
     return pd.DataFrame({"image_id": ids, "healthy": [int(text) for text in healthy], **others})
 
 
-def test_integers_that_floats_cannot_tell_apart_are_ranked_apart() -> None:
+def test_integers_equal_as_floats_are_ranked_apart() -> None:
     grader = load_module(FOLDERS[PLANT] / "grade.py")
     submission = state_table([str((1 << 60) + number) for number in (3, 2, 1, 0)])
     truth, prediction = grader.align(submission, state_table(["1", "0", "0", "0"]))
@@ -239,7 +241,7 @@ def test_answers_with_one_state_for_all_cannot_be_scored() -> None:
         grader.align(state_table(["1", "0", "0", "0"]), answers)
 
 
-def test_a_certain_mistake_about_a_leaf_costs_no_more_than_the_clipping() -> None:
+def test_a_certain_mistake_about_a_leaf_costs_at_most_the_clipping() -> None:
     grader = load_module(FOLDERS[LEAF] / "grade.py")
     table = pd.DataFrame(np.eye(99, dtype=int)[:2], columns=list(SPECIES))
     answers, wrong = table.assign(id=[3, 5]), table.assign(id=[5, 3])

@@ -1,4 +1,4 @@
-"""Loading a task's own files as Python modules, by path, wherever the folder lies."""
+"""Loading a task's own files as Python modules, by path, wherever the folder is."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def load_module(path: Path, *functions: str) -> ModuleType:
     Raises:
         SetupError: when the file is missing or lacks one of them.
     """
-    place = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
-    name = f"_task_{place}_{path.stem}"
+    digest = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
+    name = f"_task_{digest}_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         message = f"{path.parent.name}: {path.name} is missing"
         raise SetupError(message)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up while it is executed
+    sys.modules[name] = module  # dataclasses need their module here while it is executed
     spec.loader.exec_module(module)
     for function in functions:
         if not callable(getattr(module, function, None)):

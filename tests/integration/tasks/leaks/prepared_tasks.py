@@ -13,8 +13,8 @@ from PIL import Image
 from reward_server.tasks.base import Card, Target, TargetKind
 from reward_server.tasks.folders import find_folders, read_card
 from reward_server.tasks.leaks import find_leaks
-from reward_server.tasks.leaks.tables import parse_written
-from reward_server.tasks.modules import load_module
+from reward_server.tasks.leaks.evidence import parse_written
+from reward_server.tasks.sdk.modules import load_module
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,14 +127,15 @@ def _card(task_id: str, kind: TargetKind, id_column: str, columns: tuple[str, ..
     )
 
 
-def _write(root: Path, table: pd.DataFrame, card: Card, sample: object) -> Card:
+def _write(root: Path, table: pd.DataFrame, card: Card, sample: str | float) -> Card:
     assert card.target is not None
     columns, half = list(card.target.columns), len(table) // 2
     test = table.iloc[half:]
     table.iloc[:half].to_csv(root / "public/train.csv", index=False)
     test.drop(columns=columns).to_csv(root / "public/test.csv", index=False)
     test.to_csv(root / "private/test.csv", index=False)
-    empty = test[[card.target.id_column]].assign(**dict.fromkeys(columns, sample))
+    empty = test[[card.target.id_column]].copy()
+    empty[columns] = sample
     empty.to_csv(root / "public/sample_submission.csv", index=False)
     return card
 

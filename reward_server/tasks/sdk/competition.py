@@ -35,7 +35,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class CompetitionGrader:
-    """What the metric is called, and the function that computes it as `module:function`."""
+    """The name of the metric, and the function that computes it as `module:function`."""
 
     name: str
     grade_fn: str
@@ -43,7 +43,7 @@ class CompetitionGrader:
 
 @dataclass(frozen=True, slots=True)
 class Competition:
-    """What `config.yaml` says, as far as it is needed."""
+    """The fields of `config.yaml` that the server needs."""
 
     id: str
     name: str

@@ -8,15 +8,16 @@ import json
 import lzma
 import os
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from PIL import Image
 
-from tests.integration.tasks.leak_files import for_images, private
-from tests.integration.tasks.leak_plants import RNG, column, content, flipped, new_ids, plant
-from tests.integration.tasks.leak_tasks import (
+from tests.integration.tasks.leaks.planted_columns import RNG, column, content, flipped, plant
+from tests.integration.tasks.leaks.planted_files import for_images, private
+from tests.integration.tasks.leaks.planted_rows import new_ids
+from tests.integration.tasks.leaks.prepared_tasks import (
     LEAVES,
     NOMAD,
     PIZZA,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def pairs(data: Prepared, name: str) -> list[tuple[str, object]]:
+def pairs(data: Prepared, name: str) -> list[tuple[Any, Any]]:
     labels = data.is_positive if data.card.id == PIZZA else data.label
     return list(zip(data.test[name], labels, strict=True))
 

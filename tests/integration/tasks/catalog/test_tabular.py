@@ -16,9 +16,9 @@ from sklearn.preprocessing import StandardScaler
 
 from reward_server.errors import SetupError
 from reward_server.tasks.folders import find_folders, read_card
-from reward_server.tasks.leaks import read_table
-from reward_server.tasks.modules import load_module
-from reward_server.tasks.sdk import large
+from reward_server.tasks.sdk import raw as raw_files
+from reward_server.tasks.sdk.modules import load_module
+from tests.support.public_tables import read_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ def columns_but(table: pd.DataFrame, *names: str) -> list[str]:
     return [str(name) for name in table.columns if name not in names]
 
 
-def test_may_holds_out_one_row_in_nine_and_counts_ids_anew(tmp_path: Path) -> None:
+def test_may_holds_out_one_row_in_nine_and_renumbers_the_ids(tmp_path: Path) -> None:
     raw = make_raw(MAY, tmp_path, rows=95)
     public, private = prepare(MAY, raw, tmp_path)
     labelled = read_table(raw / "train.csv")
@@ -71,7 +71,7 @@ def test_may_holds_out_one_row_in_nine_and_counts_ids_anew(tmp_path: Path) -> No
     ("total", "held_out"),
     [(900_000, 100_000), (900_001, 100_000), (2_000_000, 100_000), (9000, 1000), (10, 2), (2, 1)],
 )
-def test_may_holds_out_as_many_rows_of_kaggles_file_as_mle_bench(total: int, held_out: int) -> None:
+def test_may_holds_out_as_many_rows_as_mle_bench(total: int, held_out: int) -> None:
     assert load_module(FOLDERS[MAY] / "prepare.py")._test_rows(total) == held_out
 
 
@@ -96,7 +96,7 @@ def test_dec_holds_out_a_tenth_and_keeps_ids_and_rare_classes(tmp_path: Path) ->
 
 
 @BOTH
-def test_kaggles_own_archive_will_do(task_id: str, tmp_path: Path) -> None:
+def test_the_raw_file_may_be_in_kaggles_own_archive(task_id: str, tmp_path: Path) -> None:
     raw = make_raw(task_id, tmp_path, rows=50)
     plain, _ = prepare(task_id, raw, tmp_path / "plain")
     with zipfile.ZipFile(raw / f"{task_id}.zip", "w") as archive:
@@ -129,10 +129,10 @@ def test_a_wrong_raw_file_is_named(
         prepare(task_id, raw, tmp_path)
 
 
-def test_a_table_read_in_pieces_is_written_as_one_that_was_read_whole(
+def test_a_table_read_in_chunks_equals_one_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large, "_PIECE_ROWS", 4)
+    monkeypatch.setattr(raw_files, "CHUNK_ROWS", 4)
     table = pd.DataFrame(
         {
             "grows": [1, 2, 3, 4, 500, 6, 7, 8, 70_000, 10],
@@ -142,13 +142,13 @@ def test_a_table_read_in_pieces_is_written_as_one_that_was_read_whole(
         }
     )
     (tmp_path / "train.csv").write_text(table.to_csv(index=False))
-    read = large.read_large_csv(tmp_path, "train.csv", [], ["grows", "words"])
+    read = raw_files.read_large_csv(tmp_path, "train.csv", [], ["grows", "words"])
     assert read.to_csv(index=False) == read_table(tmp_path / "train.csv").to_csv(index=False)
-    assert read["grows"].dtype.itemsize < 8
+    assert read["grows"].to_numpy().itemsize < 8
 
 
 @BOTH
-def test_a_twin_made_in_pieces_is_one_table(
+def test_a_twin_made_in_chunks_is_one_table(
     task_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     twin = load_module(FOLDERS[task_id] / "twin.py")
@@ -190,12 +190,17 @@ def test_dec_has_kaggles_columns_and_uneven_classes(tmp_path: Path) -> None:
 
 def scores(task_id: str, seed: int, root: Path) -> tuple[float, float, float]:
     """Return the scores of the sample submission, of a linear model and of boosted trees."""
-    raw = make_raw(task_id, root, rows=read_card(FOLDERS[task_id]).twin.small, seed=seed)
+    twin = read_card(FOLDERS[task_id]).twin
+    assert twin is not None
+    raw = make_raw(task_id, root, rows=twin.small, seed=seed)
     public, private = prepare(task_id, raw, root)
     train, test = read_table(public / "train.csv"), read_table(public / "test.csv")
     if task_id == DEC:
         train = train[train["Cover_Type"] != 5]  # boosting is unstable with a class of one row
-    sample, answers = read_table(public / "sample_submission.csv"), read_table(private / "test.csv")
+    sample, answers = (
+        read_table(public / "sample_submission.csv"),
+        read_table(private / "test.csv"),
+    )
     id_column, target = sample.columns
     grader = load_module(FOLDERS[task_id] / "grade.py")
 

@@ -1,9 +1,9 @@
-"""A strict reader for the one file a program leaves behind.
+"""A strict reader for submissions.
 
-Everything is counted before the table is parsed, so that a bomb is refused at the price of a
-few scans. How wide the parsed table will be is known from its first two records: pandas
-refuses any later record that has more fields. What passes is read the way MLE-bench reads it,
-except that a column name may stand only once.
+It counts everything before it parses the table, so that refusing a bomb costs a few scans only.
+The first two records give the width of the parsed table: pandas refuses any later record that
+has more fields. Tables within the caps are read as MLE-bench reads them, except that a column
+name may occur only once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from reward_server.grade.base import InvalidSubmissionError
 from reward_server.tasks.sdk.tables import parse_csv
 
 if TYPE_CHECKING:
@@ -43,11 +42,15 @@ _PIECE_BYTES = 1 << 20
 _FREE_CELLS = 1 << 20
 
 
+class InvalidSubmissionError(Exception):
+    """The submission cannot be scored; the text stays inside the grading process."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How large a table may be before it is refused unread.
+    """The limits beyond which a table is refused unread.
 
-    A line ends wherever a line feed or a return stands, be it within quotes.
+    Every line feed or return ends a line, also within quotes.
     """
 
     file_bytes: int
@@ -58,7 +61,7 @@ class Caps:
 
     @classmethod
     def beside(cls, answers: bytes, file_bytes: int) -> Caps:
-        """Return caps that leave a submission several times the room its answers take."""
+        """Return caps that allow a submission several times the size of its answers."""
         lines = _count_lines(answers)
         columns = answers[: answers.find(b"\n")].count(b",") + 1
         return cls(
@@ -123,7 +126,7 @@ def _refuse_other_formats(data: bytes) -> None:
 
 
 def _pieces(data: bytes) -> Iterator[tuple[int, memoryview]]:
-    """Yield the data in pieces with their places, so that no scan needs a copy of it all."""
+    """Yield the data in pieces with their offsets, so that no scan copies all of it."""
     view = memoryview(data)
     for start in range(0, len(data), _PIECE_BYTES):
         yield start, view[start : start + _PIECE_BYTES]

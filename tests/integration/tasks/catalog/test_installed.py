@@ -48,7 +48,7 @@ def test_an_entry_point_without_tasks_names_its_package(site: Path, value: str) 
         find_folders()
 
 
-def test_a_folder_that_is_given_may_be_a_task_folder_itself(tmp_path: Path) -> None:
+def test_a_given_folder_may_be_a_task_folder_itself(tmp_path: Path) -> None:
     folder = write_task("my-own-task", tmp_path)
     assert find_folders([folder])["my-own-task"] == folder
     assert find_folders([tmp_path])["my-own-task"] == folder

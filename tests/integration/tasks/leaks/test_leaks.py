@@ -7,7 +7,7 @@ import json
 import shutil
 import zipfile
 import zlib
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,21 +17,23 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from reward_server.cli.tasks import tasks_app
+from reward_server.grade.process import grade_all
 from reward_server.tasks.folders import read_card
-from reward_server.tasks.leaks import items, look_for_leaks
-from reward_server.tasks.leaks.bundled import look_at_bundled
-from reward_server.tasks.leaks.columns import Side, find_in_ids, find_in_table
+from reward_server.tasks.leaks import check_leaks, public_files
+from reward_server.tasks.leaks.bundled import check_bundled
+from reward_server.tasks.leaks.columns import LabeledTable, find_in_table
+from reward_server.tasks.leaks.lint import check_sample
 from reward_server.tasks.leaks.report import LeakCheck, LeakFinding, LeakKind, LeakReport, Severity
-from reward_server.tasks.leaks.sample import look_at_sample
+from reward_server.tasks.leaks.rows import find_in_ids
 from reward_server.tasks.leaks.strength import Labels, standardised_ranks
 from reward_server.tasks.manifest import digest_files, read_manifest, record_files, write_manifest
-from reward_server.tasks.preparation.prepare import prepare_task
-from tests.integration.tasks import (
-    leak_files,  # noqa: F401 -- adds its plants to the suite
-    leak_subtleties,  # noqa: F401 -- as above
+from tests.integration.tasks.leaks import (
+    planted_files,  # noqa: F401 -- adds its plants to the suite
+    planted_rows,  # noqa: F401 -- as above
+    planted_subtleties,  # noqa: F401 -- as above
 )
-from tests.integration.tasks.leak_plants import SUITE, beds
-from tests.integration.tasks.leak_tasks import (
+from tests.integration.tasks.leaks.planted_columns import SUITE, beds
+from tests.integration.tasks.leaks.prepared_tasks import (
     FOLDERS,
     MADE_UP,
     PIZZA,
@@ -45,9 +47,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from click.testing import Result
+    from typer.testing import Result
 
-    from tests.integration.tasks.leak_plants import Plant
+    from tests.integration.tasks.leaks.planted_columns import Plant
 
     Copies = Callable[[str], Prepared]
 
@@ -92,7 +94,7 @@ def leaks_beside(
     """Return the leaks found in the data that a plant was sown in, with those it shares it with."""
 
     @cache
-    def look(number: int) -> dict[str, str]:
+    def find(number: int) -> dict[str, str]:
         bed = BEDS[number]
         source = clean(bed[0].task_id, SEEDS[0])
         data = Prepared(source.card, tmp_path_factory.mktemp("bed") / "data")
@@ -101,7 +103,7 @@ def leaks_beside(
             plant.sow(data)
         return data.leaks()
 
-    return lambda plant: look(next(n for n, bed in enumerate(BEDS) if plant in bed))
+    return lambda plant: find(next(n for n, bed in enumerate(BEDS) if plant in bed))
 
 
 @pytest.mark.parametrize("plant", SUITE.values(), ids=SUITE.keys())
@@ -129,7 +131,7 @@ def noise(rng: np.random.Generator, rows: int) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", ["binary", "rare", "classes", "numbers"])
-def test_columns_and_ids_of_noise_tell_nothing(kind: str) -> None:
+def test_columns_and_ids_of_noise_are_no_leak(kind: str) -> None:
     rng = np.random.default_rng(zlib.crc32(kind.encode()))
     for rows in (40, 60, 100, 400):
         values = {
@@ -140,7 +142,7 @@ def test_columns_and_ids_of_noise_tell_nothing(kind: str) -> None:
         }[kind]
         labels = Labels("label", values, {"numbers": 0, "classes": 5}.get(kind, 2))
         for _ in range(6):
-            found = list(find_in_table("x", Side(noise(rng, rows), (labels,))))
+            found = list(find_in_table("x", LabeledTable(noise(rng, rows), (labels,))))
             ids = [f"{number:06x}" for number in rng.permutation(10**6)[:rows]]
             assert [*found, *find_in_ids("x", ids, (labels,))] == []
 
@@ -162,22 +164,22 @@ def test_packed_copies_of_public_files_are_no_leak(copy: Copies) -> None:
     assert data.leaks() == {}
 
 
-def test_without_a_target_files_are_looked_at(copy: Copies) -> None:
+def test_files_are_checked_without_a_target(copy: Copies) -> None:
     data = copy(SPOOKY)
     card = dataclasses.replace(data.card, target=None)
     shutil.copyfile(data.answers, data.public / "x")
-    looks = look_for_leaks(card, data.public, data.answers)
-    assert [finding.place for look in looks for finding in look.findings] == ["x"]
+    checks = check_leaks(card, data.public, data.answers)
+    assert [finding.place for check in checks for finding in check.findings] == ["x"]
 
 
-def test_a_bomb_is_refused_and_said(copy: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(items, "MOST_UNPACKED_BYTES", 1 << 16)
+def test_a_bomb_is_refused_and_reported(copy: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(public_files, "MOST_UNPACKED_BYTES", 1 << 16)
     data = copy(SPOOKY)
     with zipfile.ZipFile(data.public / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zeros", bytes(1 << 20))
-    notes = [f for x in look_for_leaks(data.card, data.public, data.answers) for f in x.findings]
+    notes = [f for x in check_leaks(data.card, data.public, data.answers) for f in x.findings]
     assert [(x.place, x.kind, x.severity) for x in notes] == [
-        ("bomb.zip!zeros", LeakKind.UNKNOWN, Severity.NOTE)
+        ("bomb.zip!zeros", LeakKind.UNCHECKED, Severity.NOTE)
     ]
 
 
@@ -196,23 +198,23 @@ def shares(data: Prepared, weight: float) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize(("weight", "is_telling"), [(0.0, False), (0.3, True)])
-def test_a_sample_that_knows_more_than_its_shuffled_self_is_found(
+@pytest.mark.parametrize(("weight", "is_leak"), [(0.0, False), (0.3, True)])
+def test_a_sample_that_scores_better_than_its_shuffled_self_is_found(
     copy: Copies,
     weight: float,
-    is_telling: bool,  # noqa: FBT001
+    is_leak: bool,  # noqa: FBT001
 ) -> None:
     data = copy(SPOOKY)
     data.write("sample_submission.csv", shares(data, weight))
-    look = look_at_sample(data.card, FOLDERS[SPOOKY], data.public, data.answers)
-    assert look.failed is is_telling
+    check = check_sample(data.card, data.public, partial(grade_all, FOLDERS[SPOOKY], data.answers))
+    assert check.failed is is_leak
 
 
 def test_an_ungradable_sample_is_a_fault(copy: Copies) -> None:
     data = copy(SPOOKY)
     data.write("sample_submission.csv", data.read("sample_submission.csv").assign(EAP="2"))
-    look = look_at_sample(data.card, FOLDERS[SPOOKY], data.public, data.answers)
-    assert [finding.reason for finding in look.findings] == ["the sample submission is not valid"]
+    check = check_sample(data.card, data.public, partial(grade_all, FOLDERS[SPOOKY], data.answers))
+    assert [finding.reason for finding in check.findings] == ["the sample submission is not valid"]
 
 
 @pytest.fixture
@@ -229,12 +231,12 @@ def environment(tmp_path: Path) -> Path:
     return tmp_path / "environment"
 
 
-def test_rows_texts_and_pictures_that_the_sandbox_ships_are_found(
+def test_rows_texts_and_images_that_the_sandbox_ships_are_found(
     copy: Copies, environment: Path
 ) -> None:
     data = copy(SPOOKY)
-    look = look_at_bundled(data.card, data.public, data.answers, environment)
-    assert (look.findings, look.scope) == ((), "3 data files of the environment")
+    check = check_bundled(data.card, data.public, data.answers, environment)
+    assert (check.findings, check.scope) == ((), "3 data files of the environment")
     shipped = environment / "lib/python3.11/site-packages/flowers/data"
     table = pd.read_csv(shipped / "flowers.csv").sample(90, random_state=1)[["2", "0", "3"]]
     verses = (shipped / "verses.txt").read_text().upper().splitlines()
@@ -242,41 +244,47 @@ def test_rows_texts_and_pictures_that_the_sandbox_ships_are_found(
     data.write("test.csv", test)
     data.write("train.csv", data.train.iloc[:80].assign(text=verses))
     shutil.copyfile(shipped / "flower.png", data.public / "a.png")
-    look = look_at_bundled(data.card, data.public, data.answers, environment)
-    assert {finding.place for finding in look.findings} == {"test.csv", "train.csv", "a.png"}
+    check = check_bundled(data.card, data.public, data.answers, environment)
+    assert {finding.place for finding in check.findings} == {"test.csv", "train.csv", "a.png"}
 
 
-def test_a_container_image_is_said_to_be_not_looked_at(copy: Copies) -> None:
+def test_a_container_image_is_reported_as_not_checked(copy: Copies) -> None:
     data = copy(SPOOKY)
-    look = look_at_bundled(data.card, data.public, data.answers, None)
-    assert not look.failed
-    assert "not looked at" in look.findings[0].reason
+    check = check_bundled(data.card, data.public, data.answers, None)
+    assert not check.failed
+    assert "does not check" in check.findings[0].reason
 
 
-def test_a_report_says_what_was_looked_at_and_what_to_do() -> None:
+def test_a_report_names_the_checks_and_the_remedies() -> None:
     finding = LeakFinding(
-        LeakKind.TELLING_ORDER, "test.csv:id", "sorted", "skill 1.00 of 1 on 9 rows"
+        LeakKind.PREDICTIVE_ORDER, "test.csv:id", "sorted", "skill 1.00 of 1 on 9 rows"
     )
-    looks = (LeakCheck("columns", "3 columns"), LeakCheck("order", "9 rows", (finding,)))
-    text = "\n".join(LeakReport("some-task", looks).as_lines())
+    checks = (LeakCheck("columns", "3 columns"), LeakCheck("order", "9 rows", (finding,)))
+    text = "\n".join(LeakReport("some-task", checks).as_lines())
     assert text.startswith("some-task: not ok\n  ok    columns: 3 columns\n  FAIL  order: 9 rows")
     for part in ("leak in test.csv:id: sorted (skill 1.00", "why: ", "do:  shuffle the rows"):
         assert part in text
-    content = json.loads(json.dumps(LeakReport("some-task", looks).as_json()))
+    content = json.loads(json.dumps(LeakReport("some-task", checks).as_json()))
     assert content["ok"] is False
     assert content["looks"][1]["findings"][0]["severity"] == "leak"
 
 
-def test_the_command_line_looks_at_all_prepared_tasks_and_fails_on_a_leak(tmp_path: Path) -> None:
-    def check(*words: str) -> Result:
-        return CliRunner().invoke(tasks_app, ["check", *words, "--data-dir", str(tmp_path)])
+def test_the_command_checks_all_prepared_tasks_and_fails_on_a_leak(
+    tmp_path: Path, data_dir: Path, environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REWARD_SERVER_SANDBOX__ENVIRONMENT", str(environment))
 
-    prepare_task(FOLDERS[SPOOKY], tmp_path)
+    own_dir = tmp_path / "data"
+    shutil.copytree(data_dir / SPOOKY, own_dir / SPOOKY)
+
+    def check(*words: str) -> Result:
+        return CliRunner().invoke(tasks_app, ["check", *words, "--data-dir", str(own_dir)])
+
     clean = check()
     assert (clean.exit_code, clean.stdout.splitlines()[0]) == (0, f"{SPOOKY}: ok")
     for name in ("checksums", "columns", "overlap", "files beside", "sample", "sandbox ships"):
         assert name in clean.stdout
-    data = Prepared(read_card(FOLDERS[SPOOKY]), tmp_path / SPOOKY / "prepared")
+    data = Prepared(read_card(FOLDERS[SPOOKY]), own_dir / SPOOKY / "prepared")
     data.write("test.csv", data.test.assign(shelf=data.label))
     damaged = check(SPOOKY)
     assert (damaged.exit_code, "has changed" in damaged.stdout) == (1, True)
@@ -286,6 +294,6 @@ def test_the_command_line_looks_at_all_prepared_tasks_and_fails_on_a_leak(tmp_pa
     write_manifest(data.root, changed)
     leaking = check(SPOOKY, "--json")
     assert leaking.exit_code == 1
-    looks = json.loads(leaking.stdout)[0]["looks"]
-    places = {finding["place"] for look in looks for finding in look["findings"]}
+    checks = json.loads(leaking.stdout)[0]["looks"]
+    places = {finding["place"] for check in checks for finding in check["findings"]}
     assert "test.csv:shelf" in places

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from tests.integration.tasks.leak_plants import content, plant
-from tests.integration.tasks.leak_tasks import NOMAD, PIZZA, PLANTS, SPOOKY, TWEETS, Prepared
+from tests.integration.tasks.leaks.planted_columns import content, plant
+from tests.integration.tasks.leaks.prepared_tasks import (
+    NOMAD,
+    PIZZA,
+    PLANTS,
+    SPOOKY,
+    TWEETS,
+    Prepared,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline, make_union
 
 from reward_server.errors import SetupError
 from reward_server.tasks.folders import find_folders, read_card
-from reward_server.tasks.modules import load_module
 from reward_server.tasks.preparation.prepare import prepare_task
+from reward_server.tasks.sdk.modules import load_module
 from reward_server.tasks.sdk.tables import parse_csv
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def test_tweets_are_split_as_mle_bench_splits_them(tmp_path: Path) -> None:
         (TWEETS, "train.csv", "selected_text"),
     ],
 )
-def test_what_is_wrong_with_a_raw_file_is_named(
+def test_the_fault_of_a_raw_file_is_named(
     tmp_path: Path, task_id: str, file: str, column: str
 ) -> None:
     raw = make_raw(task_id, tmp_path, rows=50)
@@ -178,7 +178,7 @@ def test_selected_texts_count_as_pandas_reads_them(selected: list[str], score: f
 
 
 @pytest.mark.parametrize("nothing", ["", "NA", " ", "null"])
-def test_nothing_selected_where_nothing_was_is_refused(nothing: str) -> None:
+def test_an_empty_selection_of_an_empty_text_is_refused(nothing: str) -> None:
     truth = parse_csv(b"textID,selected_text\nid0,good\nid1,\n")
     assert grade(TWEETS, tweets("good", "x"), truth) == 0.5
     with pytest.raises(Exception, match="empty"):
@@ -224,12 +224,12 @@ def test_essays_of_a_better_score_are_longer_and_slip_less(seed: int, tmp_path: 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_selected_texts_stand_in_their_tweets(seed: int, tmp_path: Path) -> None:
+def test_selected_texts_are_parts_of_their_tweets(seed: int, tmp_path: Path) -> None:
     public, private = prepare(TWEETS, make_raw(TWEETS, tmp_path, seed))
     train, test = read(public / "train.csv"), read(private / "test.csv")
     assert train["text"].isna().sum() == train["selected_text"].isna().sum() == 1
     assert not test.isna().any(axis=None)
-    assert all(row.selected_text in row.text for row in test.itertuples())
+    assert all(part in text for part, text in zip(test["selected_text"], test["text"], strict=True))
     whole = test.assign(selected_text=test["text"])
     is_neutral = test["sentiment"] == "neutral"
     assert grade(TWEETS, whole[is_neutral], test[is_neutral]) == 1.0

@@ -1,7 +1,7 @@
-"""Is data prepared from Kaggle's files the same as MLE-bench's own, byte for byte?
+"""Comparing data prepared from Kaggle's files with MLE-bench's own, byte for byte.
 
-Another version of pandas may write the same numbers in other digits, so that a difference is
-a note for a person to judge and never an error.
+Another version of pandas may write the same numbers with other digits, so a difference is a note
+and never an error.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from reward_server.tasks.folders import find_folders, read_card
-from reward_server.tasks.leaks import read_table
-from reward_server.tasks.modules import load_module
+from reward_server.tasks.sdk.modules import load_module
+from tests.support.public_tables import read_table
 
 if TYPE_CHECKING:
     from pathlib import Path

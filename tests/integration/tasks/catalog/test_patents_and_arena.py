@@ -11,10 +11,11 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from reward_server.errors import SetupError
+from reward_server.grade.process import grade_all
 from reward_server.tasks.folders import find_folders, read_card
-from reward_server.tasks.modules import load_module
 from reward_server.tasks.preparation.inspection import check_task
 from reward_server.tasks.preparation.prepare import prepare_task
+from reward_server.tasks.sdk.modules import load_module
 from reward_server.tasks.sdk.raw import write_zip
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def test_the_arena_is_split_as_mle_bench_splits_it(raw: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("raw", [PATENTS, ARENA], indirect=True)
-def test_the_archive_of_the_competition_will_do(
+def test_the_raw_file_may_be_in_the_competitions_archive(
     raw: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     task_id = request.node.callspec.params["raw"]
@@ -108,11 +109,11 @@ def test_a_sample_without_a_score_is_fine_where_the_card_has_a_baseline(tmp_path
     folder = tmp_path / "patents"
     shutil.copytree(FOLDERS[PATENTS], folder)
     prepare_task(folder, tmp_path / "data")
-    assert check_task(folder, tmp_path / "data") == ()
+    assert check_task(folder, tmp_path / "data", grade_all) == ()
     card = (folder / "task.toml").read_text()
     lines = [line for line in card.splitlines() if not line.startswith("baseline")]
     (folder / "task.toml").write_text("\n".join(lines))
-    (problem,) = check_task(folder, tmp_path / "data")
+    (problem,) = check_task(folder, tmp_path / "data", grade_all)
     assert "the sample submission is not valid" in problem
 
 
