@@ -23,7 +23,7 @@ def respond(
     body: bytes, status: int = 200, headers: dict[str, str] | None = None, length: int | None = None
 ) -> bytes:
     size = len(body) if length is None else length
-    lines = [f"HTTP/1.1 {status} Told", f"Content-Length: {size}"]
+    lines = [f"HTTP/1.1 {status} Scripted", f"Content-Length: {size}"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     return "\r\n".join([*lines, "", ""]).encode() + body
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tests.conftest import RunningServer
 
     Rewards = list[float]
-    Door = Callable[[str, str], Rewards]
+    Integration = Callable[[str, str], Rewards]
 
 _AT_ONCE = 8
 
@@ -163,7 +163,7 @@ def areal_function(url: str, run_id: str) -> Rewards:
         )
 
 
-_TRAINERS: tuple[Door, ...] = (
+_TRAINERS: tuple[Integration, ...] = (
     batch,
     client,
     async_client,
@@ -176,7 +176,7 @@ _TRAINERS: tuple[Door, ...] = (
     areal,
     areal_function,
 )
-_DOORS: dict[str, Door] = {
+_INTEGRATIONS: dict[str, Integration] = {
     **{integration.__name__: integration for integration in _TRAINERS},
     **{f"{name} as recorded": partial(recorded, name) for name in INTEGRATIONS},
 }
@@ -195,10 +195,10 @@ def test_the_answers_are_of_different_worth(expected: Rewards) -> None:
     assert len(set(expected)) > 40
 
 
-@pytest.mark.parametrize("name", sorted(_DOORS))
+@pytest.mark.parametrize("name", sorted(_INTEGRATIONS))
 def test_every_integration_returns_the_same_rewards(
     name: str, server: RunningServer, expected: Rewards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))  # verifiers looks for modules by name
-    rewards = _DOORS[name](server.url, f"same-{name.replace(' ', '-')}")
+    rewards = _INTEGRATIONS[name](server.url, f"same-{name.replace(' ', '-')}")
     assert rewards == pytest.approx(expected, rel=1e-6)  # AReaL's are of single precision

@@ -181,12 +181,12 @@ async def test_a_rollout_that_prime_rl_cancels_ends_its_program(
     node: dict[str, Any], policy: str, server: RunningServer
 ) -> None:
     config = configure(node)
-    with JobClient(server.url, "", server.pid) as desk:
+    with JobClient(server.url, "", server.pid) as jobs:
         async with environment_server(config) as client:
             run = asyncio.create_task(client.run(**request(config, "endless", policy)))
-            await asyncio.to_thread(desk.wait_for_program, LONG_NAP)
+            await asyncio.to_thread(jobs.wait_for_program, LONG_NAP)
             run.cancel()
-            await asyncio.to_thread(wait_until, lambda: not desk.runs(LONG_NAP))
+            await asyncio.to_thread(wait_until, lambda: not jobs.runs(LONG_NAP))
             await asyncio.wait({run})
 
 

@@ -1,4 +1,4 @@
-"""The `prepare` command: one task or all that are missing, told step by step."""
+"""The `prepare` command: one task or all that are missing, reported step by step."""
 
 from __future__ import annotations
 

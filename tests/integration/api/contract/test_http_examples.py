@@ -46,8 +46,8 @@ def run(name: str, url: str) -> str:
     return done.stdout
 
 
-def assert_told(said: str) -> None:
-    lines = said.splitlines()
+def assert_reported(printed: str) -> None:
+    lines = printed.splitlines()
     assert lines[0].lower() == "ready: true"
     good = next(line for line in lines if line.startswith("a good program"))
     assert re.fullmatch(r"a good program: reward -1\.\d+ in 0\.\d+ s", good)
@@ -64,7 +64,7 @@ def test_an_example_distinguishes_program_and_server_failures(
     server: RunningServer, name: str
 ) -> None:
     said = run(name, server.url)
-    assert_told(said)
+    assert_reported(said)
     assert "the same key again is the same job: true" in said.lower()
 
 
@@ -117,7 +117,7 @@ def stumbling(url: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_comes_back_with_the_same_key(server: RunningServer, name: str) -> None:
     with stumbling(server.url) as (url, sent):
-        assert_told(run(name, url))
+        assert_reported(run(name, url))
     keys = [key for path, key in sent if path == "/v1/jobs"]
     assert keys[0] == keys[1]
     assert len(set(keys)) == 2
