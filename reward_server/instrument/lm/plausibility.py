@@ -18,13 +18,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from reward_server.instrument.static.imports import (
-    READERS,
     imported_paths,
     imports_package,
     is_package,
     touched_names,
 )
-from reward_server.instrument.static.library_names import Role, role_of
+from reward_server.instrument.static.library_names import READERS, Role, role_of
 from reward_server.instrument.syntax_tree import DEFINITIONS, FUNCTIONS, blocks_of, position_of
 from reward_server.model import Milestone
 
