@@ -32,7 +32,7 @@ from reward_server.sandbox.bubblewrap.package_guess import PackageGuess
 from reward_server.sandbox.bubblewrap.resource_usage import ResourceUsage
 from reward_server.sandbox.bubblewrap.slot import Slot
 from reward_server.sandbox.bubblewrap.staging import stage
-from reward_server.sandbox.output import PipedOutput, kept_bytes
+from reward_server.sandbox.output import PipedOutput
 from reward_server.sandbox.payload import RunInstructions, build_environment, pack
 from reward_server.sandbox.run_report import RunReport
 from reward_server.sandbox.seccomp import build_filter
@@ -156,8 +156,7 @@ class BubblewrapSandbox(SlotSandbox):
         slot.group.assign(lease.cores)
         slot.group.limit(limits.memory_bytes, limits.processes)
         usage = ResourceUsage(slot.group, lease.cores)
-        kept = kept_bytes(instructions.ad_hoc, limits.output_bytes)
-        output = PipedOutput(instructions.instrumented, limits.output_bytes, slot.interrupt, kept)
+        output = PipedOutput(instructions, slot.interrupt)
         stall_detector = StallDetector(
             limits.stall_seconds,
             lambda: ActivitySample(output.total_bytes, slot.cpu_seconds()),

@@ -29,7 +29,7 @@ from reward_server.sandbox.docker.container_config import (
 from reward_server.sandbox.docker.engine import ContainerEngine, EngineError, explain
 from reward_server.sandbox.docker.pool import DockerSlot
 from reward_server.sandbox.leases import share
-from reward_server.sandbox.output import Output, kept_bytes
+from reward_server.sandbox.output import Output
 from reward_server.sandbox.payload import ENVIRONMENT, INSIDE, RunInstructions, pack
 from reward_server.sandbox.pressure import PressureMonitor, lost_share
 from reward_server.sandbox.run_report import RunReport
@@ -157,8 +157,7 @@ class DockerSandbox(SlotSandbox):
         monitor = PressureMonitor(None, plan.cores)
         pressure_before = monitor.read()
         try:
-            kept = kept_bytes(instructions.ad_hoc, limits.output_bytes)
-            output = Output(instructions.instrumented, limits.output_bytes, kept_bytes=kept)
+            output = Output(instructions)
             request = self._request(plan.cores, instructions, output)
             stall_detector = StallDetector(
                 limits.stall_seconds,
