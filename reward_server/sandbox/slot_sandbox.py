@@ -47,12 +47,7 @@ class SlotSandbox(ABC):
     async def execute(
         self, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
     ) -> Execution:
-        """Run the program once in a fresh box and return what happened.
-
-        Raises:
-            InfrastructureError: `sandbox_unavailable` when no box could be started,
-                `sandbox_lost` when one was lost through no act of the program.
-        """
+        """Run the program as `Sandbox.execute` promises."""
         if instrumented.failure is not None:
             return Execution(self.box, instrumented.failure)
         return await self._run_leased(RunInstructions(instrumented, limits, task_id, public))
@@ -60,12 +55,7 @@ class SlotSandbox(ABC):
     async def run(
         self, program: AdHocProgram, limits: Limits, queue_timeout_seconds: float
     ) -> Execution:
-        """Run an ad hoc program once in a fresh box that has no task's data.
-
-        Raises:
-            TimeoutError: when it got no slot in time; nothing has run then.
-            InfrastructureError: as `execute`.
-        """
+        """Run an ad hoc program as `Sandbox.run` promises."""
         instructions = RunInstructions.for_ad_hoc(program, limits)
         return await self._run_leased(instructions, queue_timeout_seconds)
 

@@ -156,40 +156,13 @@ _RULES: dict[str, Callable[[str], Role | None]] = {
 }
 
 
-_METHODS = {name: frozenset(words.split()) for name, words in _TABLE["methods"].items()}
-PREDICT_METHODS = _METHODS["predict"]
-FIT_METHODS = _METHODS["fit"]
-SCORE_METHODS = _METHODS["score"]
-BATCH_METHODS = _METHODS["batch"]
-STEP_METHODS = _METHODS["step"]
-TRAINER_METHODS = _METHODS["trainer"]
-RECORD_METHODS = _METHODS["record"]
-CALLBACK_METHODS = _METHODS["callback"]
-SHOW_METHODS = _METHODS["show"]
-READ_METHODS = _METHODS["read"]
-PATH_READ_METHODS = _METHODS["path_read"]
-REDUCE_METHODS = _METHODS["reduce"]
-SELF_METHODS = _METHODS["self"]
-GROW_METHODS = _METHODS["grow"]
-JOIN_METHODS = _METHODS["join"]
-STATISTICS = _METHODS["statistics"]
-ESTIMATOR_METHODS = FIT_METHODS | PREDICT_METHODS | SCORE_METHODS
-_ATTRIBUTES = {name: frozenset(words.split()) for name, words in _TABLE["attributes"].items()}
-MODEL_ATTRIBUTES = _ATTRIBUTES["model"]
-HELDOUT_ATTRIBUTES = _ATTRIBUTES["heldout"]
-TRAINING_ATTRIBUTES = _ATTRIBUTES["training"]
-STUDY_ATTRIBUTES = _ATTRIBUTES["study"]
-RECORD_ATTRIBUTES = _ATTRIBUTES["record"]
-PLAIN_ATTRIBUTES = _ATTRIBUTES["plain"]
+METHODS = {name: frozenset(words.split()) for name, words in _TABLE["methods"].items()}
+ATTRIBUTES = {name: frozenset(words.split()) for name, words in _TABLE["attributes"].items()}
+ESTIMATOR_METHODS = METHODS["fit"] | METHODS["predict"] | METHODS["score"]
 # A program that assigns one of these to a model makes the model its own, so it stops counting.
-REPLACEABLE_MEMBERS = (
-    ESTIMATOR_METHODS
-    | RECORD_METHODS
-    | TRAINER_METHODS
-    | HELDOUT_ATTRIBUTES
-    | TRAINING_ATTRIBUTES
-    | STUDY_ATTRIBUTES
-    | RECORD_ATTRIBUTES
+REPLACEABLE_MEMBERS = ESTIMATOR_METHODS.union(
+    *(METHODS[name] for name in ("record", "trainer")),
+    *(ATTRIBUTES[name] for name in ("heldout", "training", "study", "record")),
 )
 READERS = frozenset(_TABLE["imports"]["readers"].split())
 BIND_BY_TEXT = frozenset(_TABLE["imports"]["bind_by_text"].split())
