@@ -15,7 +15,8 @@ from reward_server.sandbox.milestones import MarkerScanner, count_earned, make_t
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reward_server.model import AdHocProgram, Instrumented, Milestone
+    from reward_server.model import Milestone
+    from reward_server.sandbox.payload import RunInstructions
 
 _CHUNK_BYTES = 1 << 16
 _CHUNKS_PER_TURN = 8
@@ -106,30 +107,24 @@ class PipeTail(Tail):
         await self._ended
 
 
-def kept_bytes(program: AdHocProgram | None, most_bytes: int) -> int:
-    """Return how much of each stream is kept: all of it for an ad hoc program."""
-    return _TAIL_BYTES if program is None else most_bytes
-
-
 class Output:
     """What a program prints; the sandbox passes the bytes to `out` and `err`."""
 
     def __init__(
-        self,
-        instrumented: Instrumented,
-        most_bytes: int,
-        on_excess: Callable[[], object] = bool,
-        kept_bytes: int = _TAIL_BYTES,
+        self, instructions: RunInstructions, on_excess: Callable[[], object] = bool
     ) -> None:
-        self._kept_bytes = kept_bytes
-        self.tokens = make_tokens({marker.milestone for marker in instrumented.markers})
+        self._most_bytes = instructions.limits.output_bytes
+        # An ad hoc program's output is kept whole.
+        self._kept_bytes = _TAIL_BYTES if instructions.ad_hoc is None else self._most_bytes
+        markers = instructions.instrumented.markers
+        self.tokens = make_tokens({marker.milestone for marker in markers})
         self.on_excess = on_excess
         self._scanner = MarkerScanner(self.tokens)
-        self.out = self._open(most_bytes, bytes)
-        self.err = self._open(most_bytes, self._scanner.feed)
+        self.out = self._open(bytes)
+        self.err = self._open(self._scanner.feed)
 
-    def _open(self, most_bytes: int, clean: Callable[[bytes], bytes]) -> Tail:
-        return Tail(self._kept_bytes, most_bytes, self._on_excess_of_one, clean)
+    def _open(self, clean: Callable[[bytes], bytes]) -> Tail:
+        return Tail(self._kept_bytes, self._most_bytes, self._on_excess_of_one, clean)
 
     def _on_excess_of_one(self) -> None:
         self.on_excess()
@@ -157,23 +152,16 @@ class Output:
 class PipedOutput(Output):
     """Pipes for a program to write to, read from the moment they exist."""
 
-    def __init__(
-        self,
-        instrumented: Instrumented,
-        most_bytes: int,
-        on_excess: Callable[[], object],
-        kept_bytes: int = _TAIL_BYTES,
-    ) -> None:
+    def __init__(self, instructions: RunInstructions, on_excess: Callable[[], object]) -> None:
         self.write_ends: list[int] = []
         self._drains: list[PipeTail] = []
-        super().__init__(instrumented, most_bytes, on_excess, kept_bytes)
+        super().__init__(instructions, on_excess)
 
-    def _open(self, most_bytes: int, clean: Callable[[bytes], bytes]) -> Tail:
+    def _open(self, clean: Callable[[bytes], bytes]) -> Tail:
         read_end, write_end = os.pipe()
         self.write_ends.append(write_end)
-        self._drains.append(
-            PipeTail(read_end, self._kept_bytes, most_bytes, self._on_excess_of_one, clean)
-        )
+        kept, most = self._kept_bytes, self._most_bytes
+        self._drains.append(PipeTail(read_end, kept, most, self._on_excess_of_one, clean))
         return self._drains[-1]
 
     async def ended(self) -> None:

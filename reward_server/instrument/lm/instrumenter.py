@@ -136,7 +136,7 @@ class LmInstrumenter:
     async def _request(self, code: str, request: LmRequest) -> tuple[MarkerPlacement, bool]:
         reply = await self._endpoint.ask(request)
         if reply.trouble is not None:
-            failed = MarkerPlacement((), f"the language model {reply.trouble.text}")
+            failed = MarkerPlacement((), f"the language model {reply.trouble}")
             return failed, reply.trouble.is_final
         if len(reply.text) > _MOST_ADDED_CHARACTERS + 2 * len(code):
             return MarkerPlacement((), "the language model said more than was asked for"), True

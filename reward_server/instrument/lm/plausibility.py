@@ -15,16 +15,17 @@ bound what such a marker is worth.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from reward_server.instrument.static.imports import (
-    READERS,
     imported_paths,
     imports_package,
     is_package,
     touched_names,
 )
-from reward_server.instrument.static.library_names import Role, role_of
+from reward_server.instrument.static.library_names import READERS, Role, role_of
 from reward_server.instrument.syntax_tree import DEFINITIONS, FUNCTIONS, blocks_of, position_of
 from reward_server.model import Milestone
 
@@ -44,44 +45,33 @@ _PREDICT: Steps = frozenset({Milestone.PREDICTED_TEST_LABELS})
 _ANY: Steps = _LOAD | _DEFINE | _TRAIN | _LOSSES | _PREDICT
 _ARITHMETIC: Steps = _LOSSES | _PREDICT
 
-_ROLES: dict[Role, Steps] = {
-    Role.LOAD: _LOAD,
-    Role.PARSE: _LOAD,
-    Role.OPEN: _LOAD,
-    Role.ARCHIVE: _LOAD,
-    Role.LOAD_SAVED: _LOAD,
-    Role.MODEL: _DEFINE,
-    Role.META_MODEL: _DEFINE,
-    Role.PIPELINE: _DEFINE,
-    Role.NETWORK: _DEFINE,
-    Role.SAVED_NETWORK: _DEFINE,
-    Role.LEARNER: _DEFINE,
-    Role.COPY: _DEFINE,
-    Role.TRAIN: _DEFINE | _TRAIN | _LOSSES,
-    Role.CROSS_SCORE: _TRAIN | _LOSSES,
-    Role.CROSS_TRAIN: _DEFINE | _TRAIN | _LOSSES,
-    Role.CROSS_PREDICT: _TRAIN | _LOSSES | _PREDICT,
-    Role.METRIC: _LOSSES,
-    Role.LOSS: _LOSSES,
-    Role.REDUCE: _LOSSES | _PREDICT,
+_STEPS = {
+    "load": _LOAD,
+    "define": _DEFINE,
+    "train": _TRAIN,
+    "losses": _LOSSES,
+    "predict": _PREDICT,
 }
-# Packages of which only functions known by name are steps.
-_BYSTANDERS = frozenset(["pandas", "polars", "matplotlib", "seaborn", "plotly", "tqdm", "joblib"])
-_METHODS: tuple[tuple[tuple[str, ...], Steps], ...] = (
-    (("fit_transform", "fit_resample", "transform"), _NONE),
-    (("fit_predict",), _TRAIN | _PREDICT),
-    (("fit", "partial_fit", "train", "backward", "step"), _TRAIN | _LOSSES),
-    (("predict", "decision_function", "forward", "generate"), _PREDICT | _LOSSES),
-    (("score", "evaluate", "item", "mean", "sum"), _LOSSES | _PREDICT),
-    (("read", "load", "fetch"), _LOAD),
-    (("compile", "build", "cuda", "add"), _DEFINE),
-    (("to_", "plot", "set_", "show", "save", "head", "tail", "info", "describe", "drop"), _NONE),
-    (("fillna", "isnull", "isna", "merge", "join", "groupby", "astype", "reset_", "copy"), _NONE),
-    (("apply", "map", "split", "append", "extend", "format", "strip", "lower", "items"), _NONE),
-    (("keys", "values", "close", "write", "sample", "sort", "rename", "value_counts"), _NONE),
-    (("eval", "zero_grad", "get_dummies", "select_dtypes", "insert", "update", "pop"), _NONE),
+_TABLE: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
-_KEPT_LOSSES = frozenset(["best_score_", "best_score", "oob_score_", "history", "loss"])
+
+
+def _steps_named(words: str) -> Steps:
+    return _NONE.union(*(_STEPS[word] for word in words.split()))
+
+
+_ROLES = {
+    Role[name]: _steps_named(steps)
+    for steps, names in _TABLE["roles"].items()
+    for name in names.split()
+}
+_METHODS = [
+    (tuple(entry["beginnings"].split()), _steps_named(entry["steps"]))
+    for entry in _TABLE["methods"]
+]
+_BYSTANDERS = frozenset(_TABLE["bystanders"].split())
+_KEPT_LOSSES = frozenset(_TABLE["kept_losses"].split())
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _DEEPEST_CALL = 8
 

@@ -12,18 +12,18 @@ from typing import Any
 
 
 class LmTrouble(StrEnum):
-    """Why an endpoint gave no text that could be used."""
+    """Why an endpoint gave no text that could be used, in words to follow "the language model"."""
 
-    DOWN = "down"
-    LATE = "late"
-    BUSY = "busy"
-    FAILING = "failing"
-    WRONG_MODEL = "wrong_model"
-    REFUSED = "refused"
-    OVERSIZED = "oversized"
-    MALFORMED = "malformed"
-    EMPTY = "empty"
-    CUT = "cut"
+    DOWN = "is down"
+    LATE = "did not answer in time"
+    BUSY = "has too much to do"
+    FAILING = "answered with an error"
+    WRONG_MODEL = "is not the one that was asked for"
+    REFUSED = "refused the question"
+    OVERSIZED = "sent more than was asked for"
+    MALFORMED = "sent what is no chat completion"
+    EMPTY = "gave an empty answer"
+    CUT = "was cut off before the end of its answer"
 
     @property
     def is_final(self) -> bool:
@@ -34,25 +34,6 @@ class LmTrouble(StrEnum):
     def counts_against_endpoint(self) -> bool:
         """Tell whether the next request is likely to fail as well."""
         return not self.is_final and self is not LmTrouble.REFUSED
-
-    @property
-    def text(self) -> str:
-        """Return the reason in words, to follow "the language model"."""
-        return _TEXTS[self]
-
-
-_TEXTS = {
-    LmTrouble.DOWN: "is down",
-    LmTrouble.LATE: "did not answer in time",
-    LmTrouble.BUSY: "has too much to do",
-    LmTrouble.FAILING: "answered with an error",
-    LmTrouble.WRONG_MODEL: "is not the one that was asked for",
-    LmTrouble.REFUSED: "refused the question",
-    LmTrouble.OVERSIZED: "sent more than was asked for",
-    LmTrouble.MALFORMED: "sent what is no chat completion",
-    LmTrouble.EMPTY: "gave an empty answer",
-    LmTrouble.CUT: "was cut off before the end of its answer",
-}
 
 
 @dataclass(frozen=True, slots=True)

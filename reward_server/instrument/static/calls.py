@@ -77,13 +77,13 @@ def _apply_value(state: AnalysisState, call: Invocation) -> Value:
     if call.function.has(Tag.NETWORK):
         return _run_network(state, call)
     show_history(state, call)
-    if call.method in names.STEP_METHODS and call.arguments & Tag.LOSS:
+    if call.method in names.METHODS["step"] and call.arguments & Tag.LOSS:
         state.trains()
-    if call.function.path == "builtins.print" or call.method in names.SHOW_METHODS:
+    if call.function.path == "builtins.print" or call.method in names.METHODS["show"]:
         _report_shown(state, call)
     if call.method == "permutation":
         return Value(Tag.DATA | Tag.TRAIN)
-    if call.method in names.CALLBACK_METHODS:
+    if call.method in names.METHODS["callback"]:
         _apply_callback(state, call)
     return _propagate(call)
 
@@ -91,7 +91,7 @@ def _apply_value(state: AnalysisState, call: Invocation) -> Value:
 def _propagate(call: Invocation) -> Value:
     """Return the value of a call that is no step, derived from what goes into it."""
     arguments = call.arguments
-    joins = call.method in names.JOIN_METHODS or side_of(call.method) & arguments
+    joins = call.method in names.METHODS["join"] or side_of(call.method) & arguments
     if call.receiver.has(SIDES) and not joins:
         arguments &= ~SIDES
     if call.method == "drop" and data_sources.drops_training_rows(call):
@@ -99,7 +99,7 @@ def _propagate(call: Invocation) -> Value:
     if call.method == "replace" and call.receiver.tags in ONE_SIDE:
         return Value(_renamed_path(call))
     plain_data = call.receiver.tags & (_RESULTS | Tag.DATA) == Tag.DATA
-    if call.method in names.STATISTICS and plain_data:
+    if call.method in names.METHODS["statistics"] and plain_data:
         return Value(call.receiver.tags & PROPAGATED & ~SIDES)
     return Value((arguments | call.receiver.tags) & PROPAGATED)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from reward_server.instrument.static.library_names import READ_METHODS
+from reward_server.instrument.static.library_names import METHODS
 from reward_server.instrument.static.values import (
     NO_TAGS,
     NOTHING,
@@ -39,7 +39,7 @@ def read_lazily(_: AnalysisState, call: Invocation) -> Value:
 def parse(state: AnalysisState, call: Invocation) -> Value:
     """Return what a text holds; the text was read before, unless this call reads it."""
     match call.node.args:
-        case [ast.Call(func=ast.Attribute(attr=attr))] if attr in READ_METHODS:
+        case [ast.Call(func=ast.Attribute(attr=attr))] if attr in METHODS["read"]:
             return load(state, call) if call.arguments & Tag.UNKNOWN else call.first
     return Value(call.arguments & PROPAGATED)
 

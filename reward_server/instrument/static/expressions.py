@@ -151,21 +151,21 @@ def _attribute_of(state: AnalysisState, base: Value, name: str) -> Value:
     if milestone := _loss_attribute(state, base, name):
         state.report(milestone)
         return Value(Tag.LOSS if base.has(Tag.PREDICTION) else Tag.METRIC)
-    if base.has(ESTIMATOR) and name in names.RECORD_ATTRIBUTES:
+    if base.has(ESTIMATOR) and name in names.ATTRIBUTES["record"]:
         return Value(Tag.HISTORY)
-    if base.has(Tag.MODEL) and name in names.MODEL_ATTRIBUTES:
+    if base.has(Tag.MODEL) and name in names.ATTRIBUTES["model"]:
         return base
     kept = Tag.HISTORY if name == "history" else PROPAGATED | Tag.FILE_PATH
-    return NOTHING if name in names.PLAIN_ATTRIBUTES else Value(base.tags & kept)
+    return NOTHING if name in names.ATTRIBUTES["plain"] else Value(base.tags & kept)
 
 
 def _loss_attribute(state: AnalysisState, base: Value, name: str) -> Milestone | None:
     """Return which loss an attribute holds, if it holds one."""
-    if base.has(Tag.MODEL) and name in names.HELDOUT_ATTRIBUTES:
+    if base.has(Tag.MODEL) and name in names.ATTRIBUTES["heldout"]:
         return Milestone.TESTING_LOSS
-    if base.has(Tag.STUDY) and state.study_is_scored and name in names.STUDY_ATTRIBUTES:
+    if base.has(Tag.STUDY) and state.study_is_scored and name in names.ATTRIBUTES["study"]:
         return Milestone.TESTING_LOSS
-    if base.has(Tag.MODEL | Tag.TRAINER) and name in names.TRAINING_ATTRIBUTES:
+    if base.has(Tag.MODEL | Tag.TRAINER) and name in names.ATTRIBUTES["training"]:
         return Milestone.TRAINING_LOSS
     if base.has(Tag.PREDICTION) and not base.has(Tag.LOSS) and name == "loss":
         held_out = base.has(Tag.HELDOUT | Tag.TEST) or state.frame.no_grad
@@ -184,7 +184,7 @@ def _call(state: AnalysisState, node: ast.Call) -> Value:
     keywords = {
         keyword.arg or "**": evaluate_eagerly(state, keyword.value) for keyword in node.keywords
     }
-    if method in names.GROW_METHODS and positional and isinstance(node.func, ast.Attribute):
+    if method in names.METHODS["grow"] and positional and isinstance(node.func, ast.Attribute):
         add_to_container(state, node.func.value, join_all(positional))
     return apply(state, Invocation(node, function, receiver, method, positional, keywords))
 

@@ -12,6 +12,7 @@ import ast
 import sys
 from typing import TYPE_CHECKING
 
+from reward_server.instrument.static.library_names import BIND_BY_TEXT, READERS, USUAL_MEANINGS
 from reward_server.instrument.syntax_tree import (
     DEFINITIONS,
     blocks_of,
@@ -25,64 +26,7 @@ if TYPE_CHECKING:
 
     from reward_server.instrument.syntax_tree import Position
 
-READERS = frozenset(
-    {"bz2", "csv", "glob", "gzip", "io", "json", "lzma", "pathlib", "pickle", "sqlite3"}
-    | {"tarfile", "zipfile"}
-)
 _MOST_PASSES = 12
-_CLASSES_BY_MODULE = {
-    "sklearn.linear_model": "LogisticRegression LinearRegression Ridge Lasso ElasticNet "
-    "SGDClassifier RidgeClassifier SGDRegressor",
-    "sklearn.ensemble": "RandomForestClassifier RandomForestRegressor GradientBoostingClassifier "
-    "GradientBoostingRegressor ExtraTreesClassifier ExtraTreesRegressor AdaBoostClassifier "
-    "HistGradientBoostingClassifier HistGradientBoostingRegressor VotingClassifier "
-    "StackingClassifier",
-    "sklearn.svm": "SVC SVR LinearSVC",
-    "sklearn.tree": "DecisionTreeClassifier DecisionTreeRegressor",
-    "sklearn.neighbors": "KNeighborsClassifier KNeighborsRegressor",
-    "sklearn.naive_bayes": "MultinomialNB GaussianNB BernoulliNB",
-    "sklearn.neural_network": "MLPClassifier MLPRegressor",
-    "sklearn.pipeline": "Pipeline make_pipeline FeatureUnion",
-    "sklearn.compose": "ColumnTransformer",
-    "sklearn.impute": "SimpleImputer",
-    "sklearn.preprocessing": "StandardScaler MinMaxScaler LabelEncoder OneHotEncoder "
-    "OrdinalEncoder",
-    "sklearn.feature_extraction.text": "TfidfVectorizer CountVectorizer HashingVectorizer",
-    "sklearn.decomposition": "PCA TruncatedSVD",
-    "sklearn.model_selection": "train_test_split cross_val_score cross_validate cross_val_predict "
-    "KFold StratifiedKFold GroupKFold GridSearchCV RandomizedSearchCV",
-    "sklearn.metrics": "accuracy_score log_loss roc_auc_score mean_squared_error "
-    "mean_absolute_error f1_score cohen_kappa_score mean_squared_log_error r2_score "
-    "classification_report",
-    "lightgbm": "LGBMClassifier LGBMRegressor",
-    "xgboost": "XGBClassifier XGBRegressor",
-    "catboost": "CatBoostClassifier CatBoostRegressor",
-}
-_USUAL_MEANINGS = {
-    **{name: name for name in ("torch", "keras", "json", "csv", "cv2")},
-    "pd": "pandas",
-    "np": "numpy",
-    "pl": "polars",
-    "lgb": "lightgbm",
-    "xgb": "xgboost",
-    "nn": "torch.nn",
-    "optim": "torch.optim",
-    "F": "torch.nn.functional",
-    "tf": "tensorflow",
-    "sm": "statsmodels.api",
-    "smf": "statsmodels.formula.api",
-    "Image": "PIL.Image",
-    **{
-        name: f"{module}.{name}"
-        for module, names in _CLASSES_BY_MODULE.items()
-        for name in names.split()
-    },
-}
-_BINDS_BY_TEXT = frozenset(
-    {"globals", "locals", "vars", "exec", "setattr", "compile", "modules", "_getframe"}
-    | {"builtins", "__builtins__", "__import__", "__dict__", "importlib", "inspect", "__main__"}
-    | {"f_globals", "f_builtins", "__globals__", "gc", "ctypes", "runpy", "__self__", "__setattr__"}
-)
 
 
 def is_package(path: str) -> bool:
@@ -194,7 +138,7 @@ def missing_imports(tree: ast.Module) -> dict[str, str]:
         if isinstance(node, ast.Name):
             (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)
         elif isinstance(node, ast.Attribute):
-            if node.attr in _BINDS_BY_TEXT:
+            if node.attr in BIND_BY_TEXT:
                 return {}
             if isinstance(node.ctx, ast.Store):
                 bound.add(node.attr)
@@ -204,9 +148,9 @@ def missing_imports(tree: ast.Module) -> dict[str, str]:
             bound |= {(node.asname or node.name).partition(".")[0], node.name}
         else:
             bound |= _names_bound_by(node)
-    if (used | bound) & (_BINDS_BY_TEXT | {"eval", "getattr"}):
+    if (used | bound) & (BIND_BY_TEXT | {"eval", "getattr"}):
         return {}
-    return {name: _USUAL_MEANINGS[name] for name in used - bound if name in _USUAL_MEANINGS}
+    return {name: USUAL_MEANINGS[name] for name in used - bound if name in USUAL_MEANINGS}
 
 
 def _names_bound_by(node: ast.AST) -> set[str]:

@@ -48,7 +48,7 @@ def apply_method(state: AnalysisState, call: Invocation) -> Value | None:
     if receiver.has(Tag.TRAINER) and method in ("fit", "train"):
         state.report(Milestone.TRAINED_MODEL)
         return receiver
-    if receiver.has(Tag.TRAINER) and method in names.TRAINER_METHODS:
+    if receiver.has(Tag.TRAINER) and method in names.METHODS["trainer"]:
         return _evaluate(state, call)
     for methods, needed, rule in _METHODS:
         if method in methods:
@@ -143,25 +143,25 @@ def _best_score(state: AnalysisState, call: Invocation) -> Value | None:
 # Names of methods, the tags of which the receiver needs one, and what the method does.
 _ANY: Tags = 0
 _METHODS: tuple[tuple[frozenset[str], Tags, Rule], ...] = (
-    (names.FIT_METHODS, _ANY, _fit),
-    (names.PREDICT_METHODS, _ANY, _predict),
-    (names.SCORE_METHODS, ESTIMATOR, _score),
-    (names.READ_METHODS, Tag.FILE, lambda state, call: state.report_load(call.receiver.tags)),
+    (names.METHODS["fit"], _ANY, _fit),
+    (names.METHODS["predict"], _ANY, _predict),
+    (names.METHODS["score"], ESTIMATOR, _score),
+    (names.METHODS["read"], Tag.FILE, lambda state, call: state.report_load(call.receiver.tags)),
     (
-        names.PATH_READ_METHODS,
+        names.METHODS["path_read"],
         Tag.FILE_PATH,
         lambda state, call: state.report_load(call.receiver.tags),
     ),
     (frozenset({"open"}), Tag.ARCHIVE | Tag.FILE_PATH, _open_member),
     (frozenset({"split"}), Tag.SPLITTER, lambda _trace, _call: _FOLDS),
-    (names.REDUCE_METHODS, Tag.RESIDUAL, lambda _, call: reduced(call.receiver.tags)),
-    (names.SELF_METHODS, ESTIMATOR, lambda _, call: call.receiver),
+    (names.METHODS["reduce"], Tag.RESIDUAL, lambda _, call: reduced(call.receiver.tags)),
+    (names.METHODS["self"], ESTIMATOR, lambda _, call: call.receiver),
     (frozenset({"items"}), _ANY, _take_items),
     (frozenset({"values"}), _ANY, lambda _, call: call.receiver if call.receiver.each else None),
     (frozenset({"get", "pop"}), _ANY, _take_one),
     (frozenset({"backward"}), Tag.LOSS, _backward),
-    (names.BATCH_METHODS, Tag.NETWORK, _run_batch),
-    (names.RECORD_METHODS, ESTIMATOR, lambda _trace, _call: Value(Tag.HISTORY)),
+    (names.METHODS["batch"], Tag.NETWORK, _run_batch),
+    (names.METHODS["record"], ESTIMATOR, lambda _trace, _call: Value(Tag.HISTORY)),
     (frozenset({"get_best_score"}), ESTIMATOR, _best_score),
     (frozenset({"dot", "matmul"}), _ANY, lambda t, call: multiply(t, call.receiver, call.first)),
     (

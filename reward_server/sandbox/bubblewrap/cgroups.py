@@ -19,12 +19,10 @@ import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
-
-from reward_server.sandbox.bubblewrap.control_files import ControlFile, Cpus, SharedMemory
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _ROOT = Path("/sys/fs/cgroup")
 _FOLDER = "reward_server"
@@ -68,131 +66,205 @@ class _Own:
         return cls(resident_bytes, resident_bytes + _SUPERVISOR_BYTES, more)
 
 
-class Cgroup(Protocol):
-    """The cgroup of one slot."""
+class ControlFile:
+    """A control file that is held open, because every run reads and writes it."""
 
-    @property
-    def procs_files(self) -> tuple[str, ...]:
-        """The files that a process writes its id to in order to join."""
-        ...
+    def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
+        self._descriptor = os.open(path, flags | os.O_CLOEXEC)
 
-    @property
-    def pressure_folder(self) -> Path | None:
-        """The folder of the unified tree with this slot's pressure files."""
-        ...
+    def read(self) -> str:
+        """Return its content."""
+        return os.pread(self._descriptor, 4096, 0).decode()
 
-    def assign(self, cores: Iterable[int]) -> None:
-        """Restrict the next run to these cores."""
-        ...
+    def field(self, name: str) -> int:
+        """Return the number after a name, or zero."""
+        for line in self.read().splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+        return 0
+
+    def write(self, text: str) -> None:
+        """Write a value."""
+        os.pwrite(self._descriptor, text.encode(), 0)
+
+    def close(self) -> None:
+        """Close it for good."""
+        descriptor, self._descriptor = self._descriptor, -1  # the number may be reused
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class SharedMemory:
+    """The memory that files of boxes use, on top of what the zygote itself has in files.
+
+    The folders of a box are tmpfs, and System V segments are files too: the kernel counts both as
+    "shmem", and frees them only when the box's namespaces are torn down.
+    """
+
+    def __init__(self, memory: ControlFile) -> None:
+        self._memory = memory
+        self._own_bytes = 0
 
     def settle(self) -> None:
-        """Measure the idle supervisor and zygote: programs get their limits on top of them."""
-        ...
-
-    def limit(self, memory_bytes: int, processes: int) -> None:
-        """Set the limits of the next run and reset the peak of the previous one."""
-        ...
-
-    def read(self) -> CgroupCounters:
-        """Return the present counters."""
-        ...
+        """Take the present amount as the zygote's own."""
+        self._own_bytes = self._memory.field("shmem")
 
     def leftover_bytes(self) -> int:
-        """Return how much memory files of boxes use; the kernel frees those of dead boxes late."""
-        ...
-
-    def drain(self) -> None:
-        """Wait for a bounded time until the cgroup is empty: the killed take a while to die."""
-        ...
-
-    def remove(self) -> None:
-        """Remove the cgroup; no process may be left in it."""
-        ...
+        """Return the amount on top of the zygote's own."""
+        now_bytes = self._memory.field("shmem")
+        self._own_bytes = min(self._own_bytes, now_bytes)  # at `settle` a box was not freed yet
+        return now_bytes - self._own_bytes
 
 
-class NoCgroup:
-    """Used where cgroups cannot be made: limits nothing, counts nothing."""
+class Cpus:
+    """The cores of a cgroup; the file is written only when they change."""
+
+    def __init__(self, path: Path, cores: Iterable[int]) -> None:
+        self._path = path
+        self._cores: tuple[int, ...] = ()
+        self.set(cores)
+
+    def set(self, cores: Iterable[int]) -> None:
+        """Restrict the cgroup to these cores."""
+        wanted = tuple(cores)
+        if wanted != self._cores:
+            self._path.write_text(",".join(map(str, wanted)))
+            self._cores = wanted
+
+
+class Cgroup:
+    """The cgroup of one slot; this class is the contract, and limits and counts nothing.
+
+    Processes join by writing their ids to `procs_files`. `pressure_folder` is where in the unified
+    tree this slot's pressure files are.
+    """
 
     procs_files: tuple[str, ...] = ()
     pressure_folder: Path | None = None
 
     def assign(self, cores: Iterable[int]) -> None:
-        """Assign nothing."""
-
-    def settle(self) -> None:
-        """Measure nothing."""
-
-    def limit(self, memory_bytes: int, processes: int) -> None:
-        """Set nothing."""
-
-    def read(self) -> CgroupCounters:
-        """Return empty counters."""
-        return CgroupCounters()
-
-    def leftover_bytes(self) -> int:
-        """Return nothing."""
-        return 0
-
-    def drain(self) -> None:
-        """Wait for nothing."""
-
-    def remove(self) -> None:
-        """Remove nothing."""
-
-
-class CgroupV1:
-    """One folder in each controller's tree."""
-
-    def __init__(self, root: Path, name: str, cores: Iterable[int]) -> None:
-        self._paths = {c: root / c / _FOLDER / name for c in _V1_CONTROLLERS}
-        for path in self._paths.values():
-            path.mkdir(parents=True, exist_ok=True)
-        # A new cpuset is empty, and no process can join it before cores and memory nodes are set:
-        # copy them from the parent, from the top down.
-        cpuset = self._paths["cpuset"]
-        for folder in (cpuset.parent, cpuset):
-            for file in ("cpuset.cpus", "cpuset.mems"):
-                if not (folder / file).read_text().strip():
-                    (folder / file).write_text((folder.parent / file).read_text())
-        self._cpus = Cpus(cpuset / "cpuset.cpus", cores)
-        self.pressure_folder = _make_unified(root, name)
-        if self.pressure_folder is not None:
-            self._paths[_UNIFIED] = self.pressure_folder
-        self.procs_files = tuple(str(path / "cgroup.procs") for path in self._paths.values())
-        memory = self._paths["memory"]
-        # failcnt grows when the limit is met, also where reclaiming helps: a full box, not a
-        # killed one. oom_control counts the kills. Writing to max_usage resets the peak.
-        self._full = ControlFile(memory / "memory.failcnt")
-        self._memory = ControlFile(memory / "memory.stat")
-        self._files = SharedMemory(self._memory)
-        self._oom = ControlFile(memory / "memory.oom_control")
-        self._peak = ControlFile(memory / "memory.max_usage_in_bytes", os.O_RDWR)
-        self._refused = ControlFile(self._paths["pids"] / "pids.events")
-        self._spent = ControlFile(self._paths["cpuacct"] / "cpuacct.usage")
-        self._own = _Own()
-        self._limits: tuple[int, int] | None = None
-
-    def assign(self, cores: Iterable[int]) -> None:
         """Restrict the next run to these cores."""
-        self._cpus.set(cores)
 
     def settle(self) -> None:
         """Measure the idle supervisor and zygote: programs get their limits on top of them."""
-        pids = int((self._paths["pids"] / "pids.current").read_text())
-        self._own = _Own.measured(self._memory.field("total_rss"), pids)
+
+    def limit(self, memory_bytes: int, processes: int) -> None:
+        """Set the limits of the next run and reset the peak of the previous one."""
+
+    def read(self) -> CgroupCounters:
+        """Return the present counters."""
+        return CgroupCounters()
+
+    def leftover_bytes(self) -> int:
+        """Return how much memory files of boxes use; the kernel frees those of dead boxes late."""
+        return 0
+
+    def drain(self) -> None:
+        """Wait for a bounded time until the cgroup is empty: the killed take a while to die."""
+
+    def remove(self) -> None:
+        """Remove the cgroup; no process may be left in it."""
+
+
+class NoCgroup(Cgroup):
+    """Used where cgroups cannot be made."""
+
+
+class _KernelCgroup(Cgroup):
+    """What both versions do alike, given the folder of each controller."""
+
+    _resident_field: str  # of memory.stat
+
+    def __init__(self, folders: Mapping[str, Path], cores: Iterable[int]) -> None:
+        self._folders = folders
+        self._cpus = Cpus(folders["cpuset"] / "cpuset.cpus", cores)
+        self._held: list[ControlFile] = []
+        self._memory = self._hold("memory", "memory.stat")
+        self._files = SharedMemory(self._memory)
+        self._refused = self._hold("pids", "pids.events")
+        self._own = _Own()
+        self._limits: tuple[int, int] | None = None
+
+    def _hold(self, controller: str, file: str, flags: int = os.O_RDONLY) -> ControlFile:
+        """Open a control file until the cgroup is removed."""
+        self._held.append(ControlFile(self._folders[controller] / file, flags))
+        return self._held[-1]
+
+    def assign(self, cores: Iterable[int]) -> None:
+        self._cpus.set(cores)
+
+    def settle(self) -> None:
+        pids = int((self._folders["pids"] / "pids.current").read_text())
+        self._own = _Own.measured(self._memory.field(self._resident_field), pids)
         self._files.settle()
         self._limits = None
 
     def limit(self, memory_bytes: int, processes: int) -> None:
-        """Set the limits of the next run and reset the peak of the previous one."""
         if self._limits != (memory_bytes, processes):
             self._limit_memory(str(memory_bytes + self._own.memory_bytes))
-            (self._paths["pids"] / "pids.max").write_text(str(processes + self._own.processes))
+            (self._folders["pids"] / "pids.max").write_text(str(processes + self._own.processes))
             self._limits = memory_bytes, processes
+
+    def _limit_memory(self, total: str) -> None:
+        raise NotImplementedError
+
+    def leftover_bytes(self) -> int:
+        return self._files.leftover_bytes()
+
+    def drain(self) -> None:
+        deadline = time.monotonic() + _DRAIN_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                if not Path(self.procs_files[0]).read_text().strip():
+                    return
+            except OSError:  # somebody removed it
+                return
+            time.sleep(0.005)
+
+    def remove(self) -> None:
+        for file in self._held:
+            file.close()
+        for folder in dict.fromkeys(self._folders.values()):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+class CgroupV1(_KernelCgroup):
+    """One folder in each controller's tree."""
+
+    _resident_field = "total_rss"
+
+    def __init__(self, root: Path, name: str, cores: Iterable[int]) -> None:
+        folders = {c: root / c / _FOLDER / name for c in _V1_CONTROLLERS}
+        for folder in folders.values():
+            folder.mkdir(parents=True, exist_ok=True)
+        # A new cpuset is empty, and no process can join it before cores and memory nodes are set:
+        # copy them from the parent, from the top down.
+        cpuset = folders["cpuset"]
+        for folder in (cpuset.parent, cpuset):
+            for file in ("cpuset.cpus", "cpuset.mems"):
+                if not (folder / file).read_text().strip():
+                    (folder / file).write_text((folder.parent / file).read_text())
+        self.pressure_folder = _make_unified(root, name)
+        if self.pressure_folder is not None:
+            folders[_UNIFIED] = self.pressure_folder
+        self.procs_files = tuple(str(folder / "cgroup.procs") for folder in folders.values())
+        super().__init__(folders, cores)
+        # failcnt grows when the limit is met, also where reclaiming helps: a full box, not a
+        # killed one. oom_control counts the kills. Writing to max_usage resets the peak.
+        self._full = self._hold("memory", "memory.failcnt")
+        self._oom = self._hold("memory", "memory.oom_control")
+        self._peak = self._hold("memory", "memory.max_usage_in_bytes", os.O_RDWR)
+        self._spent = self._hold("cpuacct", "cpuacct.usage")
+
+    def limit(self, memory_bytes: int, processes: int) -> None:
+        """Set the limits of the next run and reset the peak of the previous one."""
+        super().limit(memory_bytes, processes)
         self._peak.write("0")
 
     def _limit_memory(self, total: str) -> None:
-        memory = self._paths["memory"]
+        memory = self._folders["memory"]
         with_swap = memory / "memory.memsw.limit_in_bytes"
         files = [memory / "memory.limit_in_bytes", *([with_swap] if with_swap.exists() else [])]
         try:
@@ -212,25 +284,11 @@ class CgroupV1:
             memory_refused=int(self._full.read()),
         )
 
-    def leftover_bytes(self) -> int:
-        """Return how much memory files of boxes use; the kernel frees those of dead boxes late."""
-        return self._files.leftover_bytes()
 
-    def drain(self) -> None:
-        """Wait for a bounded time until the cgroup is empty: the killed take a while to die."""
-        _drain(self.procs_files[0])
-
-    def remove(self) -> None:
-        """Remove the cgroup; no process may be left in it."""
-        for file in (self._memory, self._oom, self._peak, self._refused, self._spent, self._full):
-            file.close()
-        for path in self._paths.values():
-            with contextlib.suppress(OSError):
-                path.rmdir()
-
-
-class CgroupV2:
+class CgroupV2(_KernelCgroup):
     """One folder in the unified tree."""
+
+    _resident_field = "anon"
 
     def __init__(self, root: Path, name: str, cores: Iterable[int]) -> None:
         parent = root / _FOLDER
@@ -240,40 +298,20 @@ class CgroupV2:
         for folder in (root, parent):
             wanted = " ".join(f"+{controller}" for controller in _V2_CONTROLLERS)
             (folder / "cgroup.subtree_control").write_text(wanted)
-        self._path = parent / name
-        self._path.mkdir(exist_ok=True)
-        self._cpus = Cpus(self._path / "cpuset.cpus", cores)
-        self.pressure_folder: Path | None = self._path
-        self.procs_files = (str(self._path / "cgroup.procs"),)
-        self._memory = ControlFile(self._path / "memory.stat")
-        self._files = SharedMemory(self._memory)
+        own = parent / name
+        own.mkdir(exist_ok=True)
+        self.pressure_folder = own
+        self.procs_files = (str(own / "cgroup.procs"),)
+        super().__init__(dict.fromkeys(_V2_CONTROLLERS, own), cores)
         # One file counts both the kills (oom_kill) and how often the limit was met (max).
-        self._oom = ControlFile(self._path / "memory.events")
-        self._refused = ControlFile(self._path / "pids.events")
-        self._spent = ControlFile(self._path / "cpu.stat")
-        self._own = _Own()
-        self._limits: tuple[int, int] | None = None
+        self._oom = self._hold("memory", "memory.events")
+        self._spent = self._hold("cpu", "cpu.stat")
 
-    def assign(self, cores: Iterable[int]) -> None:
-        """Restrict the next run to these cores."""
-        self._cpus.set(cores)
-
-    def settle(self) -> None:
-        """Measure the idle supervisor and zygote: programs get their limits on top of them."""
-        pids = int((self._path / "pids.current").read_text())
-        self._own = _Own.measured(self._memory.field("anon"), pids)
-        self._files.settle()
-        self._limits = None
-
-    def limit(self, memory_bytes: int, processes: int) -> None:
-        """Set the limits of the next run."""
-        if self._limits == (memory_bytes, processes):
-            return
-        (self._path / "memory.max").write_text(str(memory_bytes + self._own.memory_bytes))
-        (self._path / "pids.max").write_text(str(processes + self._own.processes))
+    def _limit_memory(self, total: str) -> None:
+        folder = self._folders["memory"]
+        (folder / "memory.max").write_text(total)
         with contextlib.suppress(OSError):  # no swap accounting, no swap to forbid
-            (self._path / "memory.swap.max").write_text("0")
-        self._limits = memory_bytes, processes
+            (folder / "memory.swap.max").write_text("0")
 
     def read(self) -> CgroupCounters:
         """Return the present counters, without a peak: v2 has only that of the whole lifetime."""
@@ -283,32 +321,6 @@ class CgroupV2:
             cpu_seconds=self._spent.field("usage_usec") / 1e6,
             memory_refused=self._oom.field("max"),
         )
-
-    def leftover_bytes(self) -> int:
-        """Return how much memory files of boxes use; the kernel frees those of dead boxes late."""
-        return self._files.leftover_bytes()
-
-    def drain(self) -> None:
-        """Wait for a bounded time until the cgroup is empty: the killed take a while to die."""
-        _drain(self.procs_files[0])
-
-    def remove(self) -> None:
-        """Remove the cgroup; no process may be left in it."""
-        for file in (self._memory, self._oom, self._refused, self._spent):
-            file.close()
-        with contextlib.suppress(OSError):
-            self._path.rmdir()
-
-
-def _drain(procs_file: str) -> None:
-    deadline = time.monotonic() + _DRAIN_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            if not Path(procs_file).read_text().strip():
-                return
-        except OSError:  # somebody removed it
-            return
-        time.sleep(0.005)
 
 
 def _make_unified(root: Path, name: str) -> Path | None:

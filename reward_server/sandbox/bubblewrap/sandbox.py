@@ -18,16 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reward_server.errors import InfrastructureError, SetupError, boundary
+from reward_server.errors import InfrastructureError, SetupError
 from reward_server.model import (
-    AdHocProgram,
     Box,
     ErrorKind,
     Execution,
-    Instrumentation,
-    Instrumented,
-    Limits,
-    Program,
 )
 from reward_server.sandbox import blame
 from reward_server.sandbox.bubblewrap import command
@@ -37,17 +32,18 @@ from reward_server.sandbox.bubblewrap.package_guess import PackageGuess
 from reward_server.sandbox.bubblewrap.resource_usage import ResourceUsage
 from reward_server.sandbox.bubblewrap.slot import Slot
 from reward_server.sandbox.bubblewrap.staging import stage
-from reward_server.sandbox.leases import SlotLease, SlotLeases, share_cores
-from reward_server.sandbox.output import PipedOutput, kept_bytes
+from reward_server.sandbox.output import PipedOutput
 from reward_server.sandbox.payload import RunInstructions, build_environment, pack
-from reward_server.sandbox.run_report import RunReport, build_execution
+from reward_server.sandbox.run_report import RunReport
 from reward_server.sandbox.seccomp import build_filter
+from reward_server.sandbox.slot_sandbox import SlotSandbox, check_probe, probe_instructions
 from reward_server.sandbox.stall import ActivitySample, StallDetector
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reward_server.sandbox.base import Capacity
+    from reward_server.sandbox.leases import SlotLease
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +56,7 @@ _REMEDY = (
 )
 
 
-class BubblewrapSandbox:
+class BubblewrapSandbox(SlotSandbox):
     """Runs programs in bubblewrap boxes, one slot per core, the rest waiting in instructions."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - one argument a setting
@@ -77,17 +73,13 @@ class BubblewrapSandbox:
         With `preload`, programs are forked by zygotes that have imported these modules; `publics`
         are the public folders of the tasks known so far.
         """
-        self.box = Box("bubblewrap" if preload is None else "zygote", image)
+        super().__init__(Box("bubblewrap" if preload is None else "zygote", image), capacity)
         self._environment = environment
         self._first_uid = first_uid
         self._preload = preload
         self._package_guess = PackageGuess(preload or ())
         self._publics = (command.SCRIPTS, *publics)
         self._slots: list[Slot] = []
-        cores = sorted(os.sched_getaffinity(0))
-        self._slot_cores = [share_cores(cores, i, capacity.slots) for i in range(capacity.slots)]
-        self._contended_above = capacity.contended_above
-        self._leases = SlotLeases(self._slot_cores, capacity.memory_bytes)
         self._folders: list[Path] = []
 
     async def start(self) -> None:
@@ -132,22 +124,11 @@ class BubblewrapSandbox:
         }
 
     async def _run_probe(self) -> None:
-        """Run an empty program, so that a machine without isolation fails at the start."""
-        nothing = Instrumented(Program("pass"), (), Instrumentation("off"))
-        memory_bytes = min(1 << 30, self._leases.memory_bytes)
-        limits = Limits(30.0, memory_bytes, 1 << 20, 16, 64, 1 << 16, 1 << 16)
-        try:
-            execution = await self.execute(nothing, "probe", command.SCRIPTS, limits)
-        except InfrastructureError as error:
-            message = f"no box can be started here ({error.message}; see the log): {_REMEDY}"
-            if self._preload is not None:
-                message += (
-                    ", and zygotes need to nest them (or: REWARD_SERVER_SANDBOX__KIND=bubblewrap)"
-                )
-            raise SetupError(message) from error
-        if execution.exit_code != 0:
-            message = f"an empty program failed in its box: {execution.stderr_tail}"
-            raise SetupError(message)
+        instructions = probe_instructions(min(1 << 30, self._leases.memory_bytes), command.SCRIPTS)
+        remedy = f": {_REMEDY}"
+        if self._preload is not None:
+            remedy += ", and zygotes need to nest them (or: REWARD_SERVER_SANDBOX__KIND=bubblewrap)"
+        await check_probe(self._run_leased(instructions), "box", remedy)
 
     def _make_folder(self) -> Path:
         """Make a folder that boxes can reach and that `aclose` removes."""
@@ -156,54 +137,17 @@ class BubblewrapSandbox:
         self._folders.append(folder)
         return folder
 
-    async def execute(
-        self, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
-    ) -> Execution:
-        """Run the program once in a fresh box and return what happened.
-
-        Raises:
-            InfrastructureError: `sandbox_unavailable` when no box could be started,
-                `sandbox_lost` when one was lost through no act of the program.
-        """
-        if instrumented.failure is not None:
-            return Execution(self.box, instrumented.failure)
-        return await self._run_leased(RunInstructions(instrumented, limits, task_id, public))
-
-    async def run(
-        self, program: AdHocProgram, limits: Limits, queue_timeout_seconds: float
-    ) -> Execution:
-        """Run an ad hoc program once in a fresh box that has no task's data.
-
-        Raises:
-            TimeoutError: when it got no slot in time; nothing has run then.
-            InfrastructureError: as `execute`.
-        """
-        instructions = RunInstructions.for_ad_hoc(program, limits)
-        return await self._run_leased(instructions, queue_timeout_seconds)
-
-    async def _run_leased(
-        self, instructions: RunInstructions, queue_timeout_seconds: float | None = None
-    ) -> Execution:
-        queued_at, limits = time.monotonic(), instructions.limits
-        async with self._leases.acquire(
-            limits.cores, limits.memory_bytes, queue_timeout_seconds
-        ) as lease:
-            queue_seconds = time.monotonic() - queued_at
-            with boundary(ErrorKind.SANDBOX_LOST, "execute"):
-                execution = await self._run_with_retry(lease, instructions)
-        return replace(execution, queue_seconds=queue_seconds)
-
-    async def _run_with_retry(self, lease: SlotLease, instructions: RunInstructions) -> Execution:
+    async def _run(self, lease: SlotLease, instructions: RunInstructions) -> Execution:
         """Run the program; if its zygote died before the program began, try once more."""
         try:
-            return await self._run(lease, instructions)
+            return await self._run_once(lease, instructions)
         except InfrastructureError as error:
             if self._preload is None or error.kind is not ErrorKind.SANDBOX_UNAVAILABLE:
                 raise
             log.warning("zygote died; starting a new one")
-            return await self._run(lease, instructions)
+            return await self._run_once(lease, instructions)
 
-    async def _run(self, lease: SlotLease, instructions: RunInstructions) -> Execution:
+    async def _run_once(self, lease: SlotLease, instructions: RunInstructions) -> Execution:
         begun_ns, limits = time.monotonic_ns(), instructions.limits
         slot = self._slots[lease.slots[0]]
         request = self._request(lease.cores, instructions)
@@ -212,8 +156,7 @@ class BubblewrapSandbox:
         slot.group.assign(lease.cores)
         slot.group.limit(limits.memory_bytes, limits.processes)
         usage = ResourceUsage(slot.group, lease.cores)
-        kept = kept_bytes(instructions.ad_hoc, limits.output_bytes)
-        output = PipedOutput(instructions.instrumented, limits.output_bytes, slot.interrupt, kept)
+        output = PipedOutput(instructions, slot.interrupt)
         stall_detector = StallDetector(
             limits.stall_seconds,
             lambda: ActivitySample(output.total_bytes, slot.cpu_seconds()),
@@ -238,16 +181,8 @@ class BubblewrapSandbox:
             report = _killed_with_supervisor(begun_ns)
         finally:
             output.close()
-        has_stalled = stall_detector.stalled and report.interrupted
-        report = replace(
-            usage.add_to(report),
-            output_exceeded=output.exceeded,
-            stalled_seconds=limits.stall_seconds if has_stalled else None,
-        )
-        blame.raise_if_sandbox_failed(report, output.err.text())
-        execution = build_execution(
-            report, self.box, output, instructions.fetch, self._contended_above
-        )
+        report = usage.add_to(report)
+        execution = self._conclude(report, instructions, output, stall_detector)
         return replace(execution, boot_seconds=(report.start_ns - begun_ns) / 1e9)
 
     def _request(self, cores: tuple[int, ...], instructions: RunInstructions) -> dict[str, object]:
@@ -280,6 +215,7 @@ class BubblewrapSandbox:
 
     async def aclose(self) -> None:
         """Kill every box and stop."""
+        self._is_closed = True
         for slot in self._slots:
             await slot.close()
         for folder in self._folders:

@@ -5,23 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import secrets
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reward_server.errors import InfrastructureError, SetupError, boundary
+from reward_server.errors import InfrastructureError, SetupError
 from reward_server.model import (
-    AdHocProgram,
     Box,
     ErrorKind,
     Execution,
-    Instrumentation,
-    Instrumented,
     Limits,
-    Program,
 )
 from reward_server.sandbox import blame
 from reward_server.sandbox.docker.container_config import (
@@ -33,12 +28,13 @@ from reward_server.sandbox.docker.container_config import (
 )
 from reward_server.sandbox.docker.engine import ContainerEngine, EngineError, explain
 from reward_server.sandbox.docker.pool import DockerSlot
-from reward_server.sandbox.leases import SlotLeases, share, share_cores
-from reward_server.sandbox.output import Output, kept_bytes
+from reward_server.sandbox.leases import share
+from reward_server.sandbox.output import Output
 from reward_server.sandbox.payload import ENVIRONMENT, INSIDE, RunInstructions, pack
 from reward_server.sandbox.pressure import PressureMonitor, lost_share
-from reward_server.sandbox.run_report import RunReport, build_execution
+from reward_server.sandbox.run_report import RunReport
 from reward_server.sandbox.seccomp import build_filter
+from reward_server.sandbox.slot_sandbox import SlotSandbox, check_probe, probe_instructions
 from reward_server.sandbox.stall import ActivitySample, StallDetector
 
 if TYPE_CHECKING:
@@ -46,6 +42,7 @@ if TYPE_CHECKING:
 
     from reward_server.sandbox.base import Capacity
     from reward_server.sandbox.docker.container import Container
+    from reward_server.sandbox.leases import SlotLease
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +53,7 @@ _OOM_FLAG_SECONDS = 2.0
 _KILLED = 137
 
 
-class DockerSandbox:
+class DockerSandbox(SlotSandbox):
     """Runs programs in containers, one slot per core, the rest waiting in instructions."""
 
     def __init__(  # noqa: PLR0913 - one argument a setting
@@ -71,12 +68,8 @@ class DockerSandbox:
         is_warm: bool = True,
         to_host: Callable[[Path], Path] = Path.absolute,
     ) -> None:
-        self.box = Box("docker", image)
+        super().__init__(Box("docker", image), capacity)
         self._image = image
-        cores = sorted(os.sched_getaffinity(0))
-        self._slot_cores = [share_cores(cores, i, capacity.slots) for i in range(capacity.slots)]
-        self._leases = SlotLeases(self._slot_cores, capacity.memory_bytes)
-        self._contended_above = capacity.contended_above
         self._first_uid = first_uid
         self._runtime = runtime
         self._gpus = gpus
@@ -87,7 +80,6 @@ class DockerSandbox:
         self._running: set[Container] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._cleaner: asyncio.Task[None] | None = None
-        self._is_closed = False
 
     async def start(self) -> None:
         """Find the engine and the image, remove what dead servers left, and run an empty program.
@@ -124,19 +116,9 @@ class DockerSandbox:
         return task
 
     async def _run_probe(self) -> None:
-        """Run an empty program, so that an engine without isolation fails at the start."""
-        nothing = Instrumented(Program("pass"), (), Instrumentation("off"))
-        limits = Limits(30.0, 1 << 28, 1 << 20, 16, 64, 1 << 16, 1 << 16)
-        try:
-            instructions = RunInstructions(nothing, limits, "probe")
-            plan = self._plan(instructions, self._slot_cores[0])
-            execution = await self._run(self._slots[0], instructions, plan)
-        except InfrastructureError as error:
-            message = f"no container can be started here ({error.message}; see the log)"
-            raise SetupError(message) from error
-        if execution.exit_code != 0:
-            message = f"an empty program failed in its container: {execution.stderr_tail}"
-            raise SetupError(message)
+        instructions = probe_instructions(1 << 28)
+        plan = self._plan(instructions, self._slot_cores[0])
+        await check_probe(self._run_in(self._slots[0], instructions, plan), "container")
 
     async def _remove_stale_forever(self) -> None:
         while True:
@@ -146,48 +128,13 @@ class DockerSandbox:
             except EngineError as error:
                 log.warning("failed to remove stale containers: %s", error)
 
-    async def execute(
-        self, instrumented: Instrumented, task_id: str, public: Path, limits: Limits
-    ) -> Execution:
-        """Run the program once in a fresh container and return what happened.
-
-        Raises:
-            InfrastructureError: `sandbox_unavailable` when no container could be started,
-                `sandbox_lost` when one was lost through no act of the program.
-        """
-        if instrumented.failure is not None:
-            return Execution(self.box, instrumented.failure)
-        return await self._run_leased(RunInstructions(instrumented, limits, task_id, public))
-
-    async def run(
-        self, program: AdHocProgram, limits: Limits, queue_timeout_seconds: float
-    ) -> Execution:
-        """Run an ad hoc program once in a fresh container that has no task's data.
-
-        Raises:
-            TimeoutError: when it got no slot in time; nothing has run then.
-            InfrastructureError: as `execute`.
-        """
-        instructions = RunInstructions.for_ad_hoc(program, limits)
-        return await self._run_leased(instructions, queue_timeout_seconds)
-
-    async def _run_leased(
-        self, instructions: RunInstructions, queue_timeout_seconds: float | None = None
-    ) -> Execution:
-        self._refuse_if_closed()
-        queued_at, limits = time.monotonic(), instructions.limits
-        async with self._leases.acquire(
-            limits.cores, limits.memory_bytes, queue_timeout_seconds
-        ) as lease:
-            queue_seconds = time.monotonic() - queued_at
-            slot = self._slots[lease.slots[0]]
-            with boundary(ErrorKind.SANDBOX_LOST, "execute"):
-                plan = self._plan(instructions, lease.cores)
-                execution = await self._run(slot, instructions, plan)
-            # Whoever waits takes the slot at once and may need another plan.
-            if not self._is_closed and not self._leases.has_waiting:
-                slot.prepare(plan)
-        return replace(execution, queue_seconds=queue_seconds)
+    async def _run(self, lease: SlotLease, instructions: RunInstructions) -> Execution:
+        slot, plan = self._slots[lease.slots[0]], self._plan(instructions, lease.cores)
+        execution = await self._run_in(slot, instructions, plan)
+        # Whoever waits takes the slot at once and may need another plan.
+        if not self._is_closed and not self._leases.has_waiting:
+            slot.prepare(plan)
+        return execution
 
     def _plan(self, instructions: RunInstructions, cores: tuple[int, ...]) -> ContainerPlan:
         if instructions.public is None:
@@ -201,7 +148,7 @@ class DockerSandbox:
         public = str(self._to_host(instructions.public))
         return ContainerPlan.of(instructions.task_id, public, identity, cores, instructions.limits)
 
-    async def _run(
+    async def _run_in(
         self, slot: DockerSlot, instructions: RunInstructions, plan: ContainerPlan
     ) -> Execution:
         begun, limits = time.monotonic(), instructions.limits
@@ -210,8 +157,7 @@ class DockerSandbox:
         monitor = PressureMonitor(None, plan.cores)
         pressure_before = monitor.read()
         try:
-            kept = kept_bytes(instructions.ad_hoc, limits.output_bytes)
-            output = Output(instructions.instrumented, limits.output_bytes, kept_bytes=kept)
+            output = Output(instructions)
             request = self._request(plan.cores, instructions, output)
             stall_detector = StallDetector(
                 limits.stall_seconds,
@@ -226,18 +172,13 @@ class DockerSandbox:
         finally:
             self._running.discard(container)
             await asyncio.shield(self._spawn(_remove(container)))
-        has_stalled = stall_detector.stalled and report.interrupted
         report = replace(
             report,
             artifact=bytes(container.artifact),
             file_contents=container.file_contents,
-            output_exceeded=output.exceeded,
-            stalled_seconds=limits.stall_seconds if has_stalled else None,
             pressure=pressure,
         )
-        execution = build_execution(
-            report, self.box, output, instructions.fetch, self._contended_above
-        )
+        execution = self._conclude(report, instructions, output, stall_detector)
         return replace(execution, boot_seconds=(started or begun) - begun)
 
     async def _open(self, slot: DockerSlot, plan: ContainerPlan) -> Container:
@@ -257,11 +198,6 @@ class DockerSandbox:
             log.warning("a container did not start; trying again: %s", error)
             await self._engine.install_scripts(self._base.image)
             return await slot.take(plan)
-
-    def _refuse_if_closed(self) -> None:
-        if self._is_closed:
-            message = "the sandbox has been closed"
-            raise InfrastructureError(ErrorKind.SANDBOX_UNAVAILABLE, message)
 
     def _request(
         self, cores: tuple[int, ...], instructions: RunInstructions, output: Output
@@ -299,7 +235,6 @@ class DockerSandbox:
             report = await self._reconstruct_report(
                 container, output, started, is_overdue=is_overdue
             )
-        blame.raise_if_sandbox_failed(report, output.err.text())
         return report, started
 
     async def _reconstruct_report(
