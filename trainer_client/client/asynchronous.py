@@ -21,7 +21,6 @@ from trainer_client.client.transport import Request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
-    from types import TracebackType
 
     from trainer_client.client.answers import Answer, JsonObject
 
@@ -44,12 +43,7 @@ class AsyncRewardClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -169,7 +163,7 @@ class AsyncRewardClient:
         return await self._open().cancel_run(run_id, up_to_step, deadline)
 
     async def prompts(
-        self, task_id: str, *, deadline_seconds: float | None = None, **fields: object
+        self, /, task_id: str, *, deadline_seconds: float | None = None, **fields: object
     ) -> JsonObject:
         """Get prompts for a task: from scratch, or to improve on earlier solutions of a run.
 
@@ -179,7 +173,7 @@ class AsyncRewardClient:
         request = Request("POST", "/v1/prompts", {"task_id": task_id, **fields})
         return await self._open().transport.ask(request, self._deadline(deadline_seconds))
 
-    async def get(self, path: str, **query: object) -> JsonObject:
+    async def get(self, /, path: str, **query: object) -> JsonObject:
         """Send a GET request for any other resource.
 
         Raises:

@@ -21,7 +21,6 @@ from trainer_client.evaluate.samples import GeneratedSample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
 _ATTEMPTS: Final = 8
 _FIRST_PAUSE_SECONDS = 0.5
@@ -89,12 +88,7 @@ class ModelEndpoint:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
 
     async def generate(self, messages: Sequence[object], seed: int) -> GeneratedSample:
