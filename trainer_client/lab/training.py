@@ -116,13 +116,7 @@ class Training:
         config = self._config
         prompts = self._prompts(step, config.in_flight, config.improve_fraction)
         scripts = self._sampled = self.policy.sample(prompts, self._generator)
-        submissions = self._submissions(prompts, scripts, step)
-        results = self._client.score_many(submissions, min_complete=config.batch, rest="cancel")
-        return [
-            LabSample(prompts[one.index], scripts[one.index], one.answer)
-            for one in results
-            if one.answer is not None
-        ]
+        return self._score(prompts, scripts, step, min_complete=config.batch)
 
     def final(self, count: int) -> list[LabSample]:
         """Return what the policy writes in the end, all of it run to its end.
@@ -134,19 +128,19 @@ class Training:
         step = self._config.steps + 1
         prompts += self._prompts(step, improvements, 1.0) if improvements else []
         scripts = self.policy.sample(prompts, self._generator)
-        results = self._client.score_many(self._submissions(prompts, scripts, step))
-        return [
-            LabSample(prompts[one.index], scripts[one.index], one.answer)
-            for one in results
-            if one.answer is not None
-        ]
+        return self._score(prompts, scripts, step)
 
-    def _submissions(
-        self, prompts: Sequence[PolicyPrompt], scripts: Sequence[Actions], step: int
-    ) -> list[Submission]:
+    def _score(
+        self,
+        prompts: Sequence[PolicyPrompt],
+        scripts: Sequence[Actions],
+        step: int,
+        min_complete: int | None = None,
+    ) -> list[LabSample]:
+        """Return the samples that end with a reward. What `min_complete` leaves is cancelled."""
         codes = [write(actions) for actions in scripts]
         self._written.update(zip(codes, scripts, strict=True))
-        return [
+        submissions = [
             Submission(
                 TASK,
                 code=code,
@@ -157,6 +151,16 @@ class Training:
                 wall_seconds=self._config.wall_seconds,
             )
             for prompt, code in zip(prompts, codes, strict=True)
+        ]
+        results = self._client.score_many(
+            submissions,
+            min_complete=min_complete,
+            rest="continue" if min_complete is None else "cancel",
+        )
+        return [
+            LabSample(prompts[one.index], scripts[one.index], one.answer)
+            for one in results
+            if one.answer is not None
         ]
 
     def _prompts(self, step: int, count: int, improve_fraction: float) -> list[PolicyPrompt]:
