@@ -20,7 +20,7 @@ from trainer_client.client.submissions import Fields, Job, Submission, job_of
 from trainer_client.client.transport import Request
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 
     from trainer_client.client.answers import Answer, JsonObject
 
@@ -94,7 +94,7 @@ class AsyncRewardClient:
             raise ValueError(message)
         cancels = rest == "cancel" or self._options.cancel_on_abandon
         session = self._open()
-        scores = [session.score(one, deadline, cancels=cancels) for one in submissions]
+        scores = [partial(session.score, one, deadline, cancels=cancels) for one in submissions]
         async with contextlib.aclosing(_in_order_of_completion(scores, min_complete)) as results:
             async for result in results:
                 yield result
@@ -134,7 +134,7 @@ class AsyncRewardClient:
         """
         found, deadline = [job_of(job) for job in jobs], self._deadline(deadline_seconds)
         session = self._open()
-        waits = [session.wait(job, deadline) for job in found]
+        waits = [partial(session.wait, job, deadline) for job in found]
         async with contextlib.aclosing(_in_order_of_completion(waits, None)) as results:
             async for result in results:
                 yield result
@@ -206,21 +206,14 @@ class AsyncRewardClient:
 
 
 async def _in_order_of_completion(
-    calls: Sequence[Coroutine[None, None, Answer]], enough: int | None
+    calls: Iterable[Callable[[], Coroutine[None, None, Answer]]], enough: int | None
 ) -> AsyncGenerator[Result, None]:
-    """Yield results until all calls have ended, or `enough` of them with an answer.
-
-    Raises:
-        RewardServerError: the first error that is not the loss of one sample.
-    """
-    ended: asyncio.Queue[tuple[int, asyncio.Task[Answer]]] = asyncio.Queue()
-    tasks = [asyncio.create_task(call) for call in calls]
-    for index, task in enumerate(tasks):
-        task.add_done_callback(partial(_put, ended, index))
+    """Yield results until all calls have ended, or `enough` of them with an answer."""
+    tasks = [asyncio.create_task(_result(index, call)) for index, call in enumerate(calls)]
     answers = 0
     try:
-        for _ in tasks:
-            result = _result(*await ended.get())
+        for ended in asyncio.as_completed(tasks):
+            result = await ended
             answers += result.answer is not None
             yield result
             if answers == enough:
@@ -231,14 +224,8 @@ async def _in_order_of_completion(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _put(
-    ended: asyncio.Queue[tuple[int, asyncio.Task[Answer]]], index: int, task: asyncio.Task[Answer]
-) -> None:
-    ended.put_nowait((index, task))
-
-
-def _result(index: int, task: asyncio.Task[Answer]) -> Result:
+async def _result(index: int, call: Callable[[], Coroutine[None, None, Answer]]) -> Result:
     try:
-        return Result(index, task.result(), None)
+        return Result(index, await call(), None)
     except SampleLostError as error:
         return Result(index, None, error)

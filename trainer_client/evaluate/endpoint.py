@@ -10,7 +10,7 @@ import asyncio
 import json
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import httpx
@@ -119,11 +119,8 @@ class ModelEndpoint:
 
     def _body(self, messages: Sequence[object], seed: int) -> bytes:
         parameters = {
-            "model": self._sampling.model,
+            **asdict(self._sampling),
             "messages": list(messages),
-            "temperature": self._sampling.temperature,
-            "top_p": self._sampling.top_p,
-            "max_tokens": self._sampling.max_tokens,
             "seed": seed,
             "n": 1,
             "stream": False,

@@ -15,10 +15,9 @@ import numpy as np
 import torch
 
 from trainer_client.client.submissions import Submission
-from trainer_client.durations import weigh
+from trainer_client.durations import weigh_all
 from trainer_client.lab.policy import SCRATCH, Critic, Policy, PolicyPrompt
 from trainer_client.lab.program_space import FAMILIES, FAMILY, TASK, write
-from trainer_client.settings import DurationSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -210,9 +209,7 @@ class Training:
         if not self._config.weighs_durations:
             return torch.ones(len(samples))
         seconds = np.array([sample.answer.duration_seconds for sample in samples])
-        tasks = [TASK] * len(samples)
-        weights = weigh(seconds, tasks, np.ones(len(samples), dtype=bool), DurationSettings())
-        return torch.tensor(weights, dtype=torch.float32)
+        return torch.tensor(weigh_all(seconds), dtype=torch.float32)
 
     def _describe(
         self, step: int, samples: Sequence[LabSample], entropy: float, seconds: float

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from trainer_client.client.errors import InfrastructureError, RequestRefusedError
@@ -54,16 +54,12 @@ class TrainerState(Protocol):
     global_step: int
 
 
+@dataclass(frozen=True, slots=True)
 class LogFunctions:
     """The logging callbacks that TRL passes. Older versions may lack them."""
 
-    def __init__(
-        self,
-        log_metric: Callable[[str, float], None] | None = None,
-        log_extra: Callable[[str, list[object]], None] | None = None,
-    ) -> None:
-        self._log_metric = log_metric
-        self._log_extra = log_extra
+    log_metric: Callable[[str, float], None] | None
+    log_extra: Callable[[str, list[object]], None] | None
 
     def write(self, results: Sequence[Result], rows: Sequence[Row], name: str) -> None:
         """Log the measures of a batch.
@@ -82,12 +78,12 @@ class LogFunctions:
         self._log_column("outcome", [outcome_of(result) for result in results])
 
     def _log(self, name: str, value: float) -> None:
-        if self._log_metric is not None:
-            self._log_metric(name, value)
+        if self.log_metric is not None:
+            self.log_metric(name, value)
 
     def _log_column(self, column: str, values: list[object]) -> None:
-        if self._log_extra is not None:
-            self._log_extra(column, values)
+        if self.log_extra is not None:
+            self.log_extra(column, values)
 
 
 class RewardFunction:
@@ -127,11 +123,7 @@ class RewardFunction:
     def _rewards(
         self, found: Iterable[Result], rows: Sequence[Row], logs: LogFunctions
     ) -> list[float | None]:
-        """Return the rewards in the order of the rows.
-
-        Raises:
-            InfrastructureError: too many batches in a row were lost.
-        """
+        """Return the rewards in the order of the rows."""
         results = sorted(found, key=lambda result: result.index)
         answers = tuple(result.answer for result in results)
         self.answers = answers
@@ -141,11 +133,7 @@ class RewardFunction:
         return [None if answer is None else answer.reward for answer in answers]
 
     def _stop_after_lost_batches(self, results: Sequence[Result]) -> None:
-        """End a run that trains on nothing. A single small batch may be lost by chance.
-
-        Raises:
-            InfrastructureError: too many batches in a row were lost.
-        """
+        """End a run that trains on nothing. A single small batch may be lost by chance."""
         errors = [result.error for result in results if result.error is not None]
         if len(errors) < len(results):
             self._lost_batches = 0
