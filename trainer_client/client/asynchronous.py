@@ -12,7 +12,7 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-from trainer_client.client.answers import Result
+from trainer_client.client.answers import Result, bad_answer
 from trainer_client.client.errors import RewardServerError, SampleLostError
 from trainer_client.client.options import DEFAULT_URL, OptionFields, Options, check_url
 from trainer_client.client.session import Session
@@ -159,8 +159,14 @@ class AsyncRewardClient:
             SampleLostError: it is not known whether they were cancelled.
             RequestRefusedError: the request is wrong.
         """
-        deadline = self._deadline(deadline_seconds)
-        return await self._open().cancel_run(run_id, up_to_step, deadline)
+        body = {"run_id": run_id, "up_to_step": up_to_step}
+        request = Request("POST", "/v1/jobs/cancel", body)
+        reply = await self._open().transport.ask(request, self._deadline(deadline_seconds))
+        cancelled = reply.get("cancelled")
+        if not isinstance(cancelled, int):
+            message = "the cancellation was answered without a number"
+            raise bad_answer(message)
+        return cancelled
 
     async def prompts(
         self, /, task_id: str, *, deadline_seconds: float | None = None, **fields: object

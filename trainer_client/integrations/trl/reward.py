@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trainer_client.client.errors import InfrastructureError, RequestRefusedError
 from trainer_client.measures import measure
@@ -86,6 +86,15 @@ class LogFunctions:
             self.log_extra(column, values)
 
 
+@dataclass(frozen=True, slots=True)
+class RewardBatch:
+    """A batch of TRL: its rows, their submissions, and where it is logged."""
+
+    rows: list[Row]
+    items: list[Submission]
+    logs: LogFunctions
+
+
 class RewardFunction:
     """The common part of both functions; `answers` are those of the latest call."""
 
@@ -96,19 +105,28 @@ class RewardFunction:
         self._calls = 0
         self._lost_batches = 0
 
-    def _submissions(
-        self, completions: Sequence[Completion], rows: Sequence[Row], state: TrainerState | None
-    ) -> list[Submission]:
-        """Return the submissions of a batch. Steps count from 1, as in TRL's logs."""
+    def _read_batch(
+        self,
+        prompts: Sequence[object],  # noqa: ARG002  # TRL passes it by name
+        completions: Sequence[Completion],
+        *,
+        trainer_state: TrainerState | None = None,
+        log_metric: Callable[[str, float], None] | None = None,
+        log_extra: Callable[[str, list[object]], None] | None = None,
+        **columns: object,
+    ) -> RewardBatch:
+        """Return what TRL passes as submissions. Steps count from 1, as in TRL's logs."""
         self.answers = ()
         self._calls += 1
         prefix = f"{os.environ.get('RANK', '0')}/{self._calls}"
-        step = None if state is None else state.global_step + 1
+        step = None if trainer_state is None else trainer_state.global_step + 1
+        rows = rows_of(columns, len(completions))
         submissions = [
             self.run.submission(row, completion, step=step, name=f"{prefix}/{index}")
             for index, (row, completion) in enumerate(zip(rows, completions, strict=True))
         ]
-        return [replace(submission, idempotency_key=None) for submission in submissions]
+        items = [replace(submission, idempotency_key=None) for submission in submissions]
+        return RewardBatch(rows, items, LogFunctions(log_metric, log_extra))
 
     @contextmanager
     def _note_run_on_refusal(self, items: Sequence[Submission]) -> Iterator[None]:
@@ -120,15 +138,13 @@ class RewardFunction:
             error.add_note(f"reward server {self.run.url}, run {self.run.run_id!r}, tasks {tasks}")
             raise
 
-    def _rewards(
-        self, found: Iterable[Result], rows: Sequence[Row], logs: LogFunctions
-    ) -> list[float | None]:
+    def _rewards(self, found: Iterable[Result], batch: RewardBatch) -> list[float | None]:
         """Return the rewards in the order of the rows."""
         results = sorted(found, key=lambda result: result.index)
         answers = tuple(result.answer for result in results)
         self.answers = answers
-        logs.write(results, rows, self.__name__)
-        if not all(row.get("is_validation") for row in rows):
+        batch.logs.write(results, batch.rows, self.__name__)
+        if not all(row.get("is_validation") for row in batch.rows):
             self._stop_after_lost_batches(results)
         return [None if answer is None else answer.reward for answer in answers]
 
@@ -147,16 +163,7 @@ class RewardFunction:
 class SyncReward(RewardFunction):
     """The blocking reward function."""
 
-    def __call__(
-        self,
-        prompts: Sequence[object],  # noqa: ARG002  # TRL passes it by name
-        completions: Sequence[Completion],
-        *,
-        trainer_state: TrainerState | None = None,
-        log_metric: Callable[[str, float], None] | None = None,
-        log_extra: Callable[[str, list[object]], None] | None = None,
-        **columns: object,
-    ) -> list[float | None]:
+    def __call__(self, *given: Any, **named: Any) -> list[float | None]:  # noqa: ANN401
         """Return a reward for each completion, and None for lost ones.
 
         Raises:
@@ -164,39 +171,22 @@ class SyncReward(RewardFunction):
             InfrastructureError: too many batches in a row were lost.
             ValueError: a row names no task.
         """
-        rows = rows_of(columns, len(completions))
-        items = self._submissions(completions, rows, trainer_state)
-        with self._note_run_on_refusal(items), self.run.client() as client:
-            results = list(client.score_many(items))
-        return self._rewards(results, rows, LogFunctions(log_metric, log_extra))
+        batch = self._read_batch(*given, **named)
+        with self._note_run_on_refusal(batch.items), self.run.client() as client:
+            results = list(client.score_many(batch.items))
+        return self._rewards(results, batch)
 
 
 class AsyncReward(RewardFunction):
     """The `async` reward function, which TRL runs on its own event loop beside others."""
 
-    async def __call__(
-        self,
-        prompts: Sequence[object],  # noqa: ARG002  # TRL passes it by name
-        completions: Sequence[Completion],
-        *,
-        trainer_state: TrainerState | None = None,
-        log_metric: Callable[[str, float], None] | None = None,
-        log_extra: Callable[[str, list[object]], None] | None = None,
-        **columns: object,
-    ) -> list[float | None]:
-        """Return a reward for each completion, and None for lost ones.
-
-        Raises:
-            RequestRefusedError: a wrong key or an unknown task.
-            InfrastructureError: too many batches in a row were lost.
-            ValueError: a row names no task.
-        """
-        rows = rows_of(columns, len(completions))
-        items = self._submissions(completions, rows, trainer_state)
-        with self._note_run_on_refusal(items):
+    async def __call__(self, *given: Any, **named: Any) -> list[float | None]:  # noqa: ANN401
+        """Return a reward for each completion as `SyncReward` does."""
+        batch = self._read_batch(*given, **named)
+        with self._note_run_on_refusal(batch.items):
             async with self.run.async_client() as client:
-                results = [result async for result in client.score_many(items)]
-        return self._rewards(results, rows, LogFunctions(log_metric, log_extra))
+                results = [result async for result in client.score_many(batch.items)]
+        return self._rewards(results, batch)
 
 
 def make_reward(run: Run, name: str = "reward_server") -> SyncReward:

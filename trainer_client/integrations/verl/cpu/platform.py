@@ -49,6 +49,7 @@ def _device_module() -> ModuleType:
 class CpuPlatform(PlatformBase):
     """What veRL wants to know of a device."""
 
+    device_name = vendor_name = _NAME
     # There is no device to choose or wait for, no allocator or cache of ours, and no profiler.
     set_device = synchronize = set_allocator_settings = empty_cache = _nothing
     profiler_start = profiler_stop = cudart = _nothing
@@ -61,16 +62,6 @@ class CpuPlatform(PlatformBase):
 
     def __init__(self) -> None:
         self._module = _device_module()
-
-    @property
-    def device_name(self) -> str:
-        """The type of device, as torch spells it."""
-        return _NAME
-
-    @property
-    def vendor_name(self) -> str:
-        """Nobody in particular."""
-        return _NAME
 
     @property
     def device_module(self) -> ModuleType:
