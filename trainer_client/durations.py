@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trainer_client.settings import DurationSettings
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from trainer_client.settings import DurationSettings
 
     Floats = NDArray[np.float64]
     Flags = NDArray[np.bool_]
@@ -42,6 +42,12 @@ def weigh(
         if mean > 0:
             weights[rows] = powers[rows] / mean
     return weights if settings.clip is None else np.minimum(weights, settings.clip)
+
+
+def weigh_all(seconds: Floats) -> Floats:
+    """Return the weights of samples that all count, with the default settings."""
+    everything = np.ones(len(seconds), dtype=bool)
+    return weigh(seconds, [""] * len(seconds), everything, DurationSettings())
 
 
 def _rows_by_mean(tasks: Sequence[str], is_real: Flags, *, by_task: bool) -> list[Flags]:

@@ -12,7 +12,7 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-from trainer_client.client.answers import Result
+from trainer_client.client.answers import Result, bad_answer
 from trainer_client.client.errors import RewardServerError, SampleLostError
 from trainer_client.client.options import DEFAULT_URL, OptionFields, Options, check_url
 from trainer_client.client.session import Session
@@ -20,8 +20,7 @@ from trainer_client.client.submissions import Fields, Job, Submission, job_of
 from trainer_client.client.transport import Request
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
-    from types import TracebackType
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 
     from trainer_client.client.answers import Answer, JsonObject
 
@@ -44,12 +43,7 @@ class AsyncRewardClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -100,7 +94,7 @@ class AsyncRewardClient:
             raise ValueError(message)
         cancels = rest == "cancel" or self._options.cancel_on_abandon
         session = self._open()
-        scores = [session.score(one, deadline, cancels=cancels) for one in submissions]
+        scores = [partial(session.score, one, deadline, cancels=cancels) for one in submissions]
         async with contextlib.aclosing(_in_order_of_completion(scores, min_complete)) as results:
             async for result in results:
                 yield result
@@ -140,7 +134,7 @@ class AsyncRewardClient:
         """
         found, deadline = [job_of(job) for job in jobs], self._deadline(deadline_seconds)
         session = self._open()
-        waits = [session.wait(job, deadline) for job in found]
+        waits = [partial(session.wait, job, deadline) for job in found]
         async with contextlib.aclosing(_in_order_of_completion(waits, None)) as results:
             async for result in results:
                 yield result
@@ -165,11 +159,17 @@ class AsyncRewardClient:
             SampleLostError: it is not known whether they were cancelled.
             RequestRefusedError: the request is wrong.
         """
-        deadline = self._deadline(deadline_seconds)
-        return await self._open().cancel_run(run_id, up_to_step, deadline)
+        body = {"run_id": run_id, "up_to_step": up_to_step}
+        request = Request("POST", "/v1/jobs/cancel", body)
+        reply = await self._open().transport.ask(request, self._deadline(deadline_seconds))
+        cancelled = reply.get("cancelled")
+        if not isinstance(cancelled, int):
+            message = "the cancellation was answered without a number"
+            raise bad_answer(message)
+        return cancelled
 
     async def prompts(
-        self, task_id: str, *, deadline_seconds: float | None = None, **fields: object
+        self, /, task_id: str, *, deadline_seconds: float | None = None, **fields: object
     ) -> JsonObject:
         """Get prompts for a task: from scratch, or to improve on earlier solutions of a run.
 
@@ -179,7 +179,7 @@ class AsyncRewardClient:
         request = Request("POST", "/v1/prompts", {"task_id": task_id, **fields})
         return await self._open().transport.ask(request, self._deadline(deadline_seconds))
 
-    async def get(self, path: str, **query: object) -> JsonObject:
+    async def get(self, /, path: str, **query: object) -> JsonObject:
         """Send a GET request for any other resource.
 
         Raises:
@@ -212,21 +212,14 @@ class AsyncRewardClient:
 
 
 async def _in_order_of_completion(
-    calls: Sequence[Coroutine[None, None, Answer]], enough: int | None
+    calls: Iterable[Callable[[], Coroutine[None, None, Answer]]], enough: int | None
 ) -> AsyncGenerator[Result, None]:
-    """Yield results until all calls have ended, or `enough` of them with an answer.
-
-    Raises:
-        RewardServerError: the first error that is not the loss of one sample.
-    """
-    ended: asyncio.Queue[tuple[int, asyncio.Task[Answer]]] = asyncio.Queue()
-    tasks = [asyncio.create_task(call) for call in calls]
-    for index, task in enumerate(tasks):
-        task.add_done_callback(partial(_put, ended, index))
+    """Yield results until all calls have ended, or `enough` of them with an answer."""
+    tasks = [asyncio.create_task(_result(index, call)) for index, call in enumerate(calls)]
     answers = 0
     try:
-        for _ in tasks:
-            result = _result(*await ended.get())
+        for ended in asyncio.as_completed(tasks):
+            result = await ended
             answers += result.answer is not None
             yield result
             if answers == enough:
@@ -237,14 +230,8 @@ async def _in_order_of_completion(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _put(
-    ended: asyncio.Queue[tuple[int, asyncio.Task[Answer]]], index: int, task: asyncio.Task[Answer]
-) -> None:
-    ended.put_nowait((index, task))
-
-
-def _result(index: int, task: asyncio.Task[Answer]) -> Result:
+async def _result(index: int, call: Callable[[], Coroutine[None, None, Answer]]) -> Result:
     try:
-        return Result(index, task.result(), None)
+        return Result(index, await call(), None)
     except SampleLostError as error:
         return Result(index, None, error)

@@ -13,19 +13,18 @@ import os
 import threading
 import weakref
 from concurrent.futures import CancelledError
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from trainer_client.client.asynchronous import AsyncRewardClient
 from trainer_client.client.options import DEFAULT_URL, OptionFields, Options, check_url
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator
-    from types import TracebackType
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 
-    from trainer_client.client.answers import Answer, JsonObject, Result
-    from trainer_client.client.asynchronous import Rest
-    from trainer_client.client.submissions import Fields, Job, Submission
+    from trainer_client.client.answers import Result
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 _SHUTDOWN_SECONDS = 10.0
 _CLOSED = "the client is closed"
@@ -62,9 +61,8 @@ class _Background:
             while (result := self.run(_next(results))) is not None:
                 yield result
         finally:
-            with contextlib.suppress(
-                RuntimeError
-            ):  # the client is closed, and the generator with it
+            # Where the client is closed, its generators are, too.
+            with contextlib.suppress(RuntimeError):
                 self.run(_end(results))
 
     def stop(self) -> None:
@@ -95,9 +93,8 @@ class _Background:
     async def _shut_down(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         interrupted = [task for task in others if task.cancelling()]
-        await asyncio.gather(
-            *interrupted, return_exceptions=True
-        )  # they may still cancel their jobs
+        # They may still cancel their jobs.
+        await asyncio.gather(*interrupted, return_exceptions=True)
         await self.client.close()
         for task in others:
             task.cancel()
@@ -113,8 +110,37 @@ async def _end(results: AsyncGenerator[Result, None]) -> None:
     await results.aclose()
 
 
+def _waiting(
+    method: Callable[Concatenate[AsyncRewardClient, _P], Coroutine[Any, Any, _T]],
+) -> Callable[Concatenate[RewardClient, _P], _T]:
+    """Return the blocking form of a method, with its signature and documentation."""
+
+    @wraps(method)
+    def call(self: RewardClient, /, *args: _P.args, **fields: _P.kwargs) -> _T:
+        background = self._open()
+        return background.run(method(background.client, *args, **fields))
+
+    return call
+
+
+def _iterating(
+    method: Callable[Concatenate[AsyncRewardClient, _P], AsyncGenerator[Result, None]],
+) -> Callable[Concatenate[RewardClient, _P], Iterator[Result]]:
+    """Return the blocking form of a method that yields results."""
+
+    @wraps(method)
+    def call(self: RewardClient, /, *args: _P.args, **fields: _P.kwargs) -> Iterator[Result]:
+        background = self._open()
+        return background.pull(method(background.client, *args, **fields))
+
+    return call
+
+
 class RewardClient:
-    """Talks to one reward server from any thread; see `Options` for the keywords."""
+    """Talks to one reward server from any thread; see `Options` for the keywords.
+
+    Its methods are those of `AsyncRewardClient`; they wait instead of being awaited.
+    """
 
     def __init__(
         self, url: str = DEFAULT_URL, api_key: str | None = None, **options: Unpack[OptionFields]
@@ -132,12 +158,7 @@ class RewardClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -150,140 +171,16 @@ class RewardClient:
             finalizer.detach()
             background.stop()
 
-    def score(
-        self,
-        task_id: str,
-        *,
-        deadline_seconds: float | None = None,
-        **fields: Unpack[Fields],
-    ) -> Answer:
-        """Score one submission.
-
-        Raises:
-            SampleLostError: this sample has no reward.
-            RequestRefusedError: the request is wrong, and so would the next one be.
-        """
-        background = self._open()
-        return background.run(
-            background.client.score(task_id, deadline_seconds=deadline_seconds, **fields)
-        )
-
-    def score_many(
-        self,
-        items: Iterable[Submission],
-        *,
-        min_complete: int | None = None,
-        rest: Rest = "continue",
-        deadline_seconds: float | None = None,
-    ) -> Iterator[Result]:
-        """Score many submissions and yield the results in order of completion.
-
-        With `min_complete` the iteration ends after that many answers. `rest` decides whether the
-        remaining jobs are cancelled or continue on the server. One deadline covers all submissions.
-
-        Raises:
-            RequestRefusedError: one of the requests is wrong.
-        """
-        background = self._open()
-        results = background.client.score_many(
-            items, min_complete=min_complete, rest=rest, deadline_seconds=deadline_seconds
-        )
-        return background.pull(results)
-
-    def submit(
-        self,
-        task_id: str,
-        *,
-        deadline_seconds: float | None = None,
-        **fields: Unpack[Fields],
-    ) -> Job:
-        """Submit without waiting, and return the job. The server has stored it durably.
-
-        Raises:
-            SampleLostError: it is not known whether the server accepted it.
-            RequestRefusedError: the request is wrong.
-        """
-        background = self._open()
-        return background.run(
-            background.client.submit(task_id, deadline_seconds=deadline_seconds, **fields)
-        )
-
-    def wait(self, job: Job | str, *, deadline_seconds: float | None = None) -> Answer:
-        """Wait for a job's answer. Only a `Job` with its submission can be resubmitted if lost.
-
-        Raises:
-            SampleLostError: this sample has no reward.
-            RequestRefusedError: the server does not know the job.
-        """
-        background = self._open()
-        return background.run(background.client.wait(job, deadline_seconds=deadline_seconds))
-
-    def as_completed(
-        self, jobs: Iterable[Job | str], *, deadline_seconds: float | None = None
-    ) -> Iterator[Result]:
-        """Wait for jobs and yield results in order of completion; `index` refers to `jobs`.
-
-        Raises:
-            RequestRefusedError: the server does not know one of them.
-        """
-        background = self._open()
-        results = background.client.as_completed(jobs, deadline_seconds=deadline_seconds)
-        return background.pull(results)
-
-    def cancel(self, job: Job | str, *, deadline_seconds: float | None = None) -> str:
-        """Cancel a job and return its state. A job that has ended keeps its result.
-
-        Raises:
-            SampleLostError: it is not known whether the job was cancelled.
-            RequestRefusedError: the server does not know the job.
-        """
-        background = self._open()
-        return background.run(background.client.cancel(job, deadline_seconds=deadline_seconds))
-
-    def cancel_run(
-        self, run_id: str, *, up_to_step: int, deadline_seconds: float | None = None
-    ) -> int:
-        """Cancel all pending jobs of a run up to a step, and return how many.
-
-        Jobs without a step and jobs submitted with another API key are not affected.
-
-        Raises:
-            SampleLostError: it is not known whether they were cancelled.
-            RequestRefusedError: the request is wrong.
-        """
-        background = self._open()
-        return background.run(
-            background.client.cancel_run(
-                run_id, up_to_step=up_to_step, deadline_seconds=deadline_seconds
-            )
-        )
-
-    def prompts(
-        self, task_id: str, *, deadline_seconds: float | None = None, **fields: object
-    ) -> JsonObject:
-        """Get prompts for a task: from scratch, or to improve on earlier solutions of a run.
-
-        Raises:
-            RewardServerError: the server returns none.
-        """
-        background = self._open()
-        return background.run(
-            background.client.prompts(task_id, deadline_seconds=deadline_seconds, **fields)
-        )
-
-    def get(self, path: str, **query: object) -> JsonObject:
-        """Send a GET request for any other resource.
-
-        Raises:
-            RewardServerError: the request fails.
-        """
-        background = self._open()
-        return background.run(background.client.get(path, **query))
-
-    def ready(self) -> bool:
-        """Check once, without retries, whether the server can score now."""
-        background = self._open()
-        return background.run(background.client.ready())
+    score = _waiting(AsyncRewardClient.score)
+    score_many = _iterating(AsyncRewardClient.score_many)
+    submit = _waiting(AsyncRewardClient.submit)
+    wait = _waiting(AsyncRewardClient.wait)
+    as_completed = _iterating(AsyncRewardClient.as_completed)
+    cancel = _waiting(AsyncRewardClient.cancel)
+    cancel_run = _waiting(AsyncRewardClient.cancel_run)
+    prompts = _waiting(AsyncRewardClient.prompts)
+    get = _waiting(AsyncRewardClient.get)
+    ready = _waiting(AsyncRewardClient.ready)
 
     def _open(self) -> _Background:
         with self._lock:

@@ -21,9 +21,12 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class ErrorDetails:
-    """Details of a missing reward.
+    """Details of a missing reward, which every error has as attributes.
 
-    `idempotency_key` is the key of the request. A request with the same key joins the same job.
+    `status` is the HTTP status, if there was one, and `kind` the server's or the client's name for
+    the problem. If `retryable`, the same request may succeed later. `job_id` is set if the job is
+    known to exist. `idempotency_key` is the key of the request. A request with the same key joins
+    the same job. `retry_after_seconds` is how long the server asked to wait before the next try.
     """
 
     status: int | None = None
@@ -41,39 +44,15 @@ class RewardServerError(Exception):
         super().__init__(message, known)
         self.message = message
         self._known = known or ErrorDetails()
+        self.status = self._known.status
+        self.kind = self._known.kind
+        self.retryable = self._known.retryable
+        self.job_id = self._known.job_id
+        self.idempotency_key = self._known.idempotency_key
+        self.retry_after_seconds = self._known.retry_after_seconds
 
     def __str__(self) -> str:
         return self.message
-
-    @property
-    def status(self) -> int | None:
-        """Return the HTTP status, if there was one."""
-        return self._known.status
-
-    @property
-    def kind(self) -> str:
-        """Return the server's or the client's name for the problem."""
-        return self._known.kind
-
-    @property
-    def retryable(self) -> bool:
-        """Tell whether the same request may succeed later."""
-        return self._known.retryable
-
-    @property
-    def job_id(self) -> str | None:
-        """Return the id of the job, if one is known to exist."""
-        return self._known.job_id
-
-    @property
-    def idempotency_key(self) -> str | None:
-        """Return the key that joins the job, if one was sent."""
-        return self._known.idempotency_key
-
-    @property
-    def retry_after_seconds(self) -> float:
-        """Return how long the server asked to wait before the next try."""
-        return self._known.retry_after_seconds
 
     def with_ids(self, *, job_id: str | None = None, key: str | None = None) -> Self:
         """Return this error with the ids of a job."""

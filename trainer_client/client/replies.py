@@ -9,6 +9,8 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+import httpx
+
 from trainer_client.client.answers import BAD_ANSWER
 from trainer_client.client.errors import (
     ErrorDetails,
@@ -106,15 +108,8 @@ def _foreign_error(reply: ServerReply) -> RewardServerError:
 def _foreign(reply: ServerReply) -> str:
     text = reply.body[:_SHOWN_CHARACTERS].decode(errors="replace").strip()
     where = f" (to {reply.headers['location']})" if "location" in reply.headers else ""
-    phrase = f"{reply.status} {_phrase(reply.status)}".strip()
+    phrase = f"{reply.status} {httpx.codes.get_reason_phrase(reply.status)}".strip()
     return f"not the answer of a reward server: {phrase}{where}: {text!r}"
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""
 
 
 def _parse(body: bytes) -> JsonObject | None:

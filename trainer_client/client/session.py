@@ -107,32 +107,12 @@ class Session:
         raise AssertionError  # the last iteration returns or raises
 
     async def cancel(self, job: Job, deadline: float) -> str:
-        """Cancel a job and return its state.
-
-        Raises:
-            RewardServerError: it is not known whether the job was cancelled.
-        """
-        return str((await self._ask("DELETE", job, deadline)).get("status"))
-
-    async def cancel_run(self, run_id: str, up_to_step: int, deadline: float) -> int:
-        """Cancel the pending jobs of a run up to a step and return how many.
-
-        Raises:
-            RewardServerError: it is not known whether they were cancelled.
-        """
-        body = {"run_id": run_id, "up_to_step": up_to_step}
-        reply = await self.transport.ask(Request("POST", "/v1/jobs/cancel", body), deadline)
-        cancelled = reply.get("cancelled")
-        if not isinstance(cancelled, int):
-            message = "the cancellation was answered without a number"
-            raise bad_answer(message)
-        return cancelled
-
-    async def _ask(self, method: str, job: Job, deadline: float) -> JsonObject:
+        """Cancel a job and return its state."""
         try:
-            return await self.transport.ask(Request(method, f"/v1/jobs/{job.job_id}"), deadline)
+            reply = await self.transport.ask(Request("DELETE", f"/v1/jobs/{job.job_id}"), deadline)
         except RewardServerError as error:
             raise error.with_ids(job_id=job.job_id) from error.__cause__
+        return str(reply.get("status"))
 
     async def _wait_until_ended(self, job: Job, deadline: float) -> EndedJob:
         try:

@@ -10,7 +10,7 @@ import asyncio
 import json
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import httpx
@@ -21,7 +21,6 @@ from trainer_client.evaluate.samples import GeneratedSample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
 _ATTEMPTS: Final = 8
 _FIRST_PAUSE_SECONDS = 0.5
@@ -89,12 +88,7 @@ class ModelEndpoint:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
 
     async def generate(self, messages: Sequence[object], seed: int) -> GeneratedSample:
@@ -125,11 +119,8 @@ class ModelEndpoint:
 
     def _body(self, messages: Sequence[object], seed: int) -> bytes:
         parameters = {
-            "model": self._sampling.model,
+            **asdict(self._sampling),
             "messages": list(messages),
-            "temperature": self._sampling.temperature,
-            "top_p": self._sampling.top_p,
-            "max_tokens": self._sampling.max_tokens,
             "seed": seed,
             "n": 1,
             "stream": False,

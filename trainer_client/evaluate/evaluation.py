@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trainer_client.client.errors import RequestRefusedError, SampleLostError
@@ -66,26 +67,17 @@ def unfinished(plan: EvaluationPlan, journal: SampleJournal) -> Iterator[SampleS
             yield slot
 
 
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """Processes the rest of a plan; `lost` counts the samples that need another run."""
 
-    def __init__(  # noqa: PLR0913 - the plan, its record, and who does it
-        self,
-        plan: EvaluationPlan,
-        tasks: Mapping[str, DataFacts],
-        journal: SampleJournal,
-        endpoint: ModelEndpoint,
-        rewards: AsyncRewardClient,
-        *,
-        score_seconds: float,
-    ) -> None:
-        self._plan = plan
-        self._tasks = tasks
-        self._journal = journal
-        self._endpoint = endpoint
-        self._rewards = rewards
-        self._score_seconds = score_seconds
-        self.lost: Lost = Counter()
+    plan: EvaluationPlan
+    tasks: Mapping[str, DataFacts]
+    journal: SampleJournal
+    endpoint: ModelEndpoint
+    rewards: AsyncRewardClient
+    score_seconds: float
+    lost: Lost = field(default_factory=Counter)
 
     async def run(self, concurrency: int, on_finished: Callable[[], None]) -> None:
         """Process all unfinished samples, and report each finished one.
@@ -93,7 +85,7 @@ class Evaluation:
         Raises:
             EvaluationError: every other sample would fail, too.
         """
-        todo = iter(list(unfinished(self._plan, self._journal)))
+        todo = iter(list(unfinished(self.plan, self.journal)))
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(concurrency):
@@ -110,68 +102,68 @@ class Evaluation:
             on_finished()
 
     async def _process(self, slot: SampleSlot) -> None:
-        sample = self._journal.samples.get(slot)
+        sample = self.journal.samples.get(slot)
         if sample is None:
-            sample = await self._sample(slot, self._tasks[slot.task_id].messages)
+            sample = await self._sample(slot, self.tasks[slot.task_id].messages)
         child = slot.improving()
-        if self._plan.improve and sample.valid and not self._journal.is_finished(child):
+        if self.plan.improve and sample.valid and not self.journal.is_finished(child):
             await self._improve(child, sample.solution_id)
 
     async def _improve(self, slot: SampleSlot, parent_id: str) -> None:
         try:
-            reply = await self._rewards.prompts(
+            reply = await self.rewards.prompts(
                 slot.task_id,
                 parent_ids=[parent_id],
-                budget=self._plan.budget(),
-                wall_seconds=self._plan.wall_seconds,
+                budget=self.plan.budget(),
+                wall_seconds=self.plan.wall_seconds,
             )
         except RequestRefusedError as error:
             if error.kind != "not_found":
                 raise
-            self._journal.add_skipped(slot, _GONE)
+            self.journal.add_skipped(slot, _GONE)
             return
         prompt = reply["prompts"][0]
         if prompt["kind"] == "improve":
             await self._sample(slot, prompt["messages"], parent_id)
         else:
-            self._journal.add_skipped(slot, prompt["fallback"])
+            self.journal.add_skipped(slot, prompt["fallback"])
 
     async def _sample(
         self, slot: SampleSlot, messages: Messages, parent_id: str | None = None
     ) -> SampleRecord:
-        generated = self._journal.generated.get(slot)
+        generated = self.journal.generated.get(slot)
         if generated is None:
-            generated = await self._endpoint.generate(messages, slot.sampling_seed())
-            self._journal.add_generated(slot, generated)
+            generated = await self.endpoint.generate(messages, slot.sampling_seed())
+            self.journal.add_generated(slot, generated)
         answer = await self._score(slot, generated, parent_id)
         self._check(answer)
         sample = SampleRecord.of(slot, generated, answer, parent_id)
-        self._journal.add(slot, sample)
+        self.journal.add(slot, sample)
         return sample
 
     async def _score(
         self, slot: SampleSlot, generated: GeneratedSample, parent_id: str | None
     ) -> Answer:
-        return await self._rewards.score(
+        return await self.rewards.score(
             slot.task_id,
-            deadline_seconds=self._score_seconds,
+            deadline_seconds=self.score_seconds,
             completion=generated.completion,
-            run_id=self._plan.run_of(slot.seed),
+            run_id=self.plan.run_of(slot.seed),
             sample_id=str(slot.index),
             parent_id=parent_id,
             prompt_kind=slot.kind,
-            wall_seconds=self._plan.wall_seconds,
+            wall_seconds=self.plan.wall_seconds,
             priority="evaluation",
-            idempotency_key=self._plan.key_of(slot),
+            idempotency_key=self.plan.key_of(slot),
         )
 
     def _check(self, answer: Answer) -> None:
         """Check that all samples of a task have the same data and reward scheme."""
-        expected = self._tasks[answer.task_id].data_digest
+        expected = self.tasks[answer.task_id].data_digest
         if answer.data_digest != expected:
             message = f"the server's data of {answer.task_id} was changed during the evaluation"
             raise EvaluationError(message)
-        other = next(iter(self._journal.samples.values()), None)
+        other = next(iter(self.journal.samples.values()), None)
         if other is not None and answer.scheme != other.scheme:
             message = f"the server's rewards are by {answer.scheme}, before by {other.scheme}"
             raise EvaluationError(message)

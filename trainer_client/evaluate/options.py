@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import os
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import httpx
 
@@ -16,11 +17,11 @@ from trainer_client.evaluate.plan import EvaluationOptions, EvaluationPlan, Usag
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+_Part = TypeVar("_Part", EvaluationPlan, EvaluationOptions)
 SERVER_KEY = "REWARD_SERVER_API_KEY"
 ENDPOINT_KEY = "OPENAI_API_KEY"
 _PROMPT_CHARACTERS = 4096
 _PROMPT_TOKENS = 1024
-_LONGEST_RUN_ID = 100
 
 
 class _Parser(argparse.ArgumentParser):
@@ -44,41 +45,19 @@ def read_options(words: Sequence[str]) -> tuple[EvaluationPlan, EvaluationOption
     if given.json is not None and not given.json.absolute().parent.is_dir():
         message = f"--json: there is no folder {given.json.parent}"
         raise UsageError(message)
-    return _plan(given), _evaluation_options(given)
+    given.tasks = tuple(dict.fromkeys(given.tasks))
+    if given.tokenizer is not None:
+        given.prompt_tokens = given.prompt_tokens or _PROMPT_TOKENS
+    else:
+        given.prompt_characters = given.prompt_characters or _PROMPT_CHARACTERS
+    given.server_key = os.environ.get(SERVER_KEY) or None
+    given.endpoint_key = os.environ.get(given.endpoint_key_variable) or None
+    return _pick(EvaluationPlan, given), _pick(EvaluationOptions, given)
 
 
-def _plan(given: argparse.Namespace) -> EvaluationPlan:
-    has_tokens = given.tokenizer is not None
-    return EvaluationPlan(
-        model=given.model,
-        tasks=tuple(dict.fromkeys(given.task)),
-        samples=given.samples,
-        seeds=given.seeds,
-        temperature=given.temperature,
-        top_p=given.top_p,
-        max_tokens=given.max_tokens,
-        prompt_tokens=given.prompt_tokens or _PROMPT_TOKENS if has_tokens else None,
-        tokenizer=given.tokenizer,
-        prompt_characters=None if has_tokens else given.prompt_characters or _PROMPT_CHARACTERS,
-        wall_seconds=given.wall_seconds,
-        improve=given.improve,
-        run_id=given.run_id,
-    )
-
-
-def _evaluation_options(given: argparse.Namespace) -> EvaluationOptions:
-    return EvaluationOptions(
-        server=given.server,
-        endpoint=given.endpoint,
-        out=given.out,
-        json=given.json,
-        server_key=os.environ.get(SERVER_KEY) or None,
-        endpoint_key=os.environ.get(given.endpoint_key_variable) or None,
-        deadline_seconds=given.deadline_seconds,
-        score_seconds=given.score_seconds,
-        concurrency=given.concurrency,
-        keeps_text=given.text,
-    )
+def _pick(kind: type[_Part], given: argparse.Namespace) -> _Part:
+    """Return the options that are fields of a class."""
+    return kind(**{one.name: getattr(given, one.name) for one in fields(kind)})
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -113,7 +92,15 @@ def _add_where(parser: argparse.ArgumentParser) -> None:
 def _add_what(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--model", type=_name, required=True, help="the model's name at the endpoint")
-    add("--task", type=_name, action="append", required=True, help="may be given several times")
+    add(
+        "--task",
+        type=_name,
+        action="append",
+        required=True,
+        dest="tasks",
+        metavar="TASK",
+        help="may be given several times",
+    )
     add("--samples", type=_whole(1), default=128, help="for each task and seed (%(default)s)")
     add("--seeds", type=_whole(1), default=3, help="how often to repeat all (%(default)s)")
     add("--temperature", type=_number(0, 2), default=0.7, help="(%(default)s)")
@@ -147,7 +134,7 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
         default=86_400.0,
         help="for scoring one sample, the queue included (%(default)g)",
     )
-    add("--no-text", dest="text", action="store_false", help="do not keep the completions")
+    add("--no-text", dest="keeps_text", action="store_false", help="do not keep the completions")
 
 
 def _whole(least: int) -> Callable[[str], int]:
@@ -177,15 +164,16 @@ def _number(least: float, most: float, *, above: bool = False) -> Callable[[str]
 
 
 def _name(text: str) -> str:
-    if not 1 <= len(text) <= 256:
-        message = "a name has 1 to 256 characters"
-        raise argparse.ArgumentTypeError(message)
-    return text
+    return _short("a name", 256, text)
 
 
 def _run_id(text: str) -> str:
-    if not 1 <= len(text) <= _LONGEST_RUN_ID:
-        message = f"the name of a run has 1 to {_LONGEST_RUN_ID} characters"
+    return _short("the name of a run", 100, text)
+
+
+def _short(what: str, most: int, text: str) -> str:
+    if not 1 <= len(text) <= most:
+        message = f"{what} has 1 to {most} characters"
         raise argparse.ArgumentTypeError(message)
     return text
 

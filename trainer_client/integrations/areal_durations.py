@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
-from trainer_client.durations import weigh
-from trainer_client.settings import DurationSettings
+from trainer_client.durations import weigh_all
 
 
 def weigh_advantages(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Multiply the advantages of trajectories by Δt / mean Δt over all of them."""
     seconds = torch.cat([one["duration_seconds"] for one in batch]).double().cpu().numpy()
-    everything = np.ones(len(seconds), dtype=bool)
-    weights = torch.from_numpy(weigh(seconds, [""] * len(seconds), everything, DurationSettings()))
+    weights = torch.from_numpy(weigh_all(seconds))
     sizes = [len(one["duration_seconds"]) for one in batch]
     for one, some in zip(batch, weights.split(sizes), strict=True):
         one["advantages"] = one["advantages"] * some.to(one["advantages"]).unsqueeze(-1)

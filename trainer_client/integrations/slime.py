@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from trainer_client.durations import weigh
-from trainer_client.settings import DurationSettings
+from trainer_client.durations import weigh_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,9 +50,7 @@ def weigh_rewards(
         raise ValueError(message)
     rewards = np.array([sample.get_reward_value(args) for sample in samples])
     seconds = np.array([sample.reward["duration_seconds"] for sample in samples])
-    everything = np.ones(len(samples), dtype=bool)
-    weights = weigh(seconds, [""] * len(samples), everything, DurationSettings())
-    return rewards.tolist(), (_normalise(args, rewards) * weights).tolist()
+    return rewards.tolist(), (_normalise(args, rewards) * weigh_all(seconds)).tolist()
 
 
 def _normalise(args: Any, rewards: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ANN401

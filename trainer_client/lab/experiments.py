@@ -84,6 +84,11 @@ FROM_NOTHING = Arm("from nothing", _NOTHING)
 NO_CREDIT = Arm("from nothing, no partial credit", _NOTHING, instrument="off")
 ARMS = (WHOLE, NO_IMPROVEMENT, NO_DURATIONS, FROM_NOTHING, NO_CREDIT)
 
+_STEPS_UNTIL_VALID = ExperimentClaim(
+    "steps until 90 % are valid (never: one more than all)",
+    lambda run: run.steps_until("valid", _GOOD),
+    is_higher=False,
+)
 EXPERIMENTS = (
     Experiment(
         "durations",
@@ -127,11 +132,7 @@ EXPERIMENTS = (
             ExperimentClaim(
                 "mean score at the end", lambda run: run.late("mean_score", _LATE_STEPS)
             ),
-            ExperimentClaim(
-                "steps until 90 % are valid (never: one more than all)",
-                lambda run: run.steps_until("valid", _GOOD),
-                is_higher=False,
-            ),
+            _STEPS_UNTIL_VALID,
             ExperimentClaim("valid final programs", lambda run: run.written("valid")),
         ),
         _runs_that_learn,
@@ -149,11 +150,7 @@ EXPERIMENTS = (
             ExperimentClaim(
                 "best score seen in training", lambda run: run.series("best_so_far")[-1]
             ),
-            ExperimentClaim(
-                "steps until 90 % are valid (never: one more than all)",
-                lambda run: run.steps_until("valid", _GOOD),
-                is_higher=False,
-            ),
+            _STEPS_UNTIL_VALID,
         ),
     ),
 )

@@ -13,12 +13,13 @@ twice as likely as what is right.
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from dataclasses import dataclass
-from textwrap import dedent
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _MISTAKEN = 2.0
 TASK = "tabular-playground-series-may-2022"
@@ -48,141 +49,12 @@ class Choice:
     options: tuple[Option, ...]
 
 
-def _right(name: str, code: str) -> Option:
-    return Option(name, dedent(code).strip("\n"))
+def _read(file: Path) -> Iterator[Choice]:
+    for name, options in tomllib.loads(file.read_text()).items():
+        yield Choice(name, tuple(Option(**one) for one in options))
 
 
-def _wrong(name: str, code: str, weight: float = 1.0) -> Option:
-    return Option(name, dedent(code).strip("\n"), is_right=False, weight=weight)
-
-
-def _family(name: str, path: str, arguments: str, weight: float = 1.0) -> Option:
-    """Return code whose last line makes the model; those before import what it needs."""
-    module, kind = path.split(".")
-    return Option(
-        name, f"from sklearn.{module} import {kind}\nmodel = {kind}({arguments})", weight=weight
-    )
-
-
-_FOLDER = f"/workdir/{TASK}/prepared/public"
-_RARE = 0.15
-_PLAIN = 0.6
-
-CHOICES = (
-    Choice(
-        "family",
-        (
-            _family("logistic regression", "linear_model.LogisticRegression", "C=strength", _PLAIN),
-            _family("tree", "tree.DecisionTreeClassifier", "max_depth=4", _PLAIN),
-            _family("extra trees", "ensemble.ExtraTreesClassifier", "n_estimators=3 * size"),
-            _family("random forest", "ensemble.RandomForestClassifier", "n_estimators=3 * size"),
-            _family(
-                "boosting",
-                "ensemble.HistGradientBoostingClassifier",
-                "max_iter=5 * size, learning_rate=strength",
-            ),
-            _right(
-                "boosting, searched",
-                """
-                from sklearn.ensemble import HistGradientBoostingClassifier
-                from sklearn.model_selection import GridSearchCV
-                rates = {"learning_rate": [0.1, 0.3]}
-                model = GridSearchCV(HistGradientBoostingClassifier(max_iter=2 * size), rates, cv=2)
-                """,
-            ),
-            _wrong(
-                "a class that is not there",
-                """
-                from sklearn.ensemble import BoostedForestClassifier
-                model = BoostedForestClassifier()
-                """,
-                _RARE,
-            ),
-        ),
-    ),
-    Choice("size", tuple(_right(str(size), f"size = {size}") for size in (20, 30, 45))),
-    Choice("strength", tuple(_right(str(rate), f"strength = {rate}") for rate in (0.01, 0.1, 0.5))),
-    Choice(
-        "imports",
-        (
-            _right("pandas", "import pandas as pd"),
-            _right("pandas and numpy", "import numpy as np\nimport pandas as pd"),
-            _wrong("numpy alone", "import numpy as np", _RARE),
-            _wrong("a package that is not there", "import pandas as pd\nimport fastgbm", _RARE),
-        ),
-    ),
-    Choice(
-        "loading",
-        (
-            _right("the task's folder", f'folder = "{_FOLDER}"'),
-            _wrong("another site's folder", 'folder = "/kaggle/input/tabular-playground"', _RARE),
-        ),
-    ),
-    Choice(
-        "features",
-        (
-            _right("numbers", "def features(table):\n    return table[numbers]"),
-            _right(
-                "numbers and letters",
-                """
-                def features(table):
-                    letters = [table["f_27"].str[place].map(ord) for place in range(10)]
-                    letters = pd.concat(letters, axis=1, keys=[f"letter_{i}" for i in range(10)])
-                    return pd.concat([table[numbers], letters], axis=1)
-                """,
-            ),
-            _wrong(
-                "texts as they are",
-                "def features(table):\n    return table[[*numbers, 'f_27']]",
-                _RARE,
-            ),
-            _wrong(
-                "a column that is not there",
-                "def features(table):\n    return table['f_99']",
-                _RARE,
-            ),
-        ),
-    ),
-    Choice(
-        "target",
-        (
-            _right("target", 'answers = train["target"]'),
-            _wrong("another column", 'answers = train["label"]', _RARE),
-        ),
-    ),
-    Choice(
-        "check",
-        (
-            _right("none", ""),
-            _right(
-                "on the rows it was trained with",
-                """
-                from sklearn.metrics import roc_auc_score
-                loss = 1 - roc_auc_score(answers, model.predict_proba(rows)[:, 1])
-                print("training loss:", loss)
-                """,
-            ),
-        ),
-    ),
-    Choice(
-        "prediction",
-        (
-            _right("probabilities", "guesses = model.predict_proba(features(test))[:, 1]"),
-            _right("labels", "guesses = model.predict(features(test))"),
-            _wrong("of the wrong rows", "guesses = model.predict_proba(rows)[:, 1]"),
-            _wrong("a method that is not there", "guesses = model.forecast(features(test))"),
-        ),
-    ),
-    Choice(
-        "saving",
-        (
-            _right("as asked for", 'result.to_csv("submission.csv", index=False)'),
-            _wrong("under another name", 'result.to_csv("predictions.csv", index=False)'),
-            _wrong("without ids", 'result[["target"]].to_csv("submission.csv", index=False)'),
-            _right("with the row numbers as well", 'result.to_csv("submission.csv")'),
-        ),
-    ),
-)
+CHOICES = tuple(_read(Path(__file__).with_name("program_space.toml")))
 SIZES = tuple(len(choice.options) for choice in CHOICES)
 FAMILY = 0
 FAMILIES = tuple(option.name for option in CHOICES[FAMILY].options)

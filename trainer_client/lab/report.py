@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
+from jinja2 import Environment, PackageLoader
 from matplotlib import pyplot as plt
 from matplotlib.ticker import MaxNLocator
 
@@ -42,16 +42,7 @@ _SAID = {
     "weakly": "In the paper's direction, not shown to be more than chance",
     "no": "Not as in the paper",
 }
-_STYLE = """
-body{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}
-img{width:100%}
-table{border-collapse:collapse}
-td,th{padding:.2em 1.2em .2em 0;text-align:left;border-bottom:1px solid #ddd}
-.paper{color:#555}
-.yes{color:#1a7f37}
-.no{color:#b35900}
-.weakly{color:#777}
-"""
+_TEMPLATES = Environment(loader=PackageLoader(__package__, "."), autoescape=True, trim_blocks=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +121,19 @@ def draw(results: RunRecords, folder: Path) -> Path:
         pair = pair_of(experiment, results.records)
         if pair.with_it:
             _picture(experiment, pair, folder / f"{experiment.name}.png")
-            sections.append(_section(experiment, pair))
+            findings = [finding_of(claim, pair) for claim in experiment.claims]
+            remark = experiment.remark(pair.with_it, pair.without_it)
+            text = f"{experiment.setting} {in_short(findings)} {remark}"
+            sections.append((experiment, findings, text))
     page = folder / "report.html"
-    page.write_text(_page(results, sections))
+    about = {**results.head, **results.about}
+    text = _TEMPLATES.get_template("report.html.j2").render(
+        task=TASK,
+        how_it_learns=_how_it_learns(results),
+        sections=sections,
+        about=[f"{name}: {_describe(value)}" for name, value in about.items()],
+    )
+    page.write_text(f"{text}\n")
     return page
 
 
@@ -167,33 +168,6 @@ def _line(position: Axes, series: Sequence[Sequence[float]], label: str, colour:
         position.plot(steps, table.T, color=colour, alpha=0.35, lw=0.7)
 
 
-def _section(experiment: Experiment, pair: Pair) -> str:
-    findings = [finding_of(claim, pair) for claim in experiment.claims]
-    rows = "".join(map(_row, findings))
-    remark = experiment.remark(pair.with_it, pair.without_it)
-    text = f"{experiment.setting} {in_short(findings)} {remark}"
-    return (
-        f"<h2>{html.escape(experiment.title)}</h2>"
-        f'<p class="paper"><b>The paper:</b> {html.escape(experiment.paper)}</p>'
-        f"<p><b>Here:</b> {html.escape(text)}</p>"
-        f'<img src="{experiment.name}.png" alt="{html.escape(experiment.title)}">'
-        f"<table><tr><th>here</th><th>with<br>({html.escape(experiment.with_it)})</th>"
-        f"<th>without<br>({html.escape(experiment.without_it)})</th>"
-        "<th>as the paper says?</th></tr>"
-        f"{rows}</table>"
-    )
-
-
-def _row(finding: LabFinding) -> str:
-    claim, unit = finding.claim, finding.claim.unit
-    text = f"{finding.verdict}, {finding.holds_for} of {finding.seeds} seeds"
-    return (
-        f"<tr><td>{html.escape(claim.text)}</td><td>{finding.with_it}{unit}</td>"
-        f"<td>{finding.without_it}{unit}</td>"
-        f'<td class="{finding.verdict.split()[0]}">{text}</td></tr>'
-    )
-
-
 def in_short(findings: Sequence[LabFinding]) -> str:
     """Summarize in a line which claims hold."""
     lines = []
@@ -219,21 +193,3 @@ def _describe(value: object) -> str:
     if isinstance(value, dict):
         return f"({', '.join(f'{name} {_describe(inner)}' for name, inner in value.items())})"
     return "; ".join(value) if isinstance(value, list) else str(value)
-
-
-def _page(results: RunRecords, sections: Sequence[str]) -> str:
-    about = "".join(
-        f"<li>{html.escape(name)}: {html.escape(_describe(value))}</li>"
-        for name, value in {**results.head, **results.about}.items()
-    )
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>The lab</title>'
-        f"<style>{_STYLE}</style><h1>Three effects, on one machine</h1>"
-        f"<p>A small policy writes whole scripts for the twin of {TASK}. The reward server runs "
-        "and grades every one of them; PPO learns from the first B of m·B that end, and the others "
-        "are cancelled. Two families of models are fast and mediocre, four slow and better. Lines "
-        "are means over seeds, bands standard errors, thin lines single runs. All arms train on "
-        "the same number of samples. A difference is called as in the paper if it is larger than "
-        f"twice its standard error; one seed cannot show that.</p><p>{_how_it_learns(results)}</p>"
-        f"{''.join(sections)}<h2>How it was made</h2><ul>{about}</ul></html>\n"
-    )

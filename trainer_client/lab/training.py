@@ -15,10 +15,9 @@ import numpy as np
 import torch
 
 from trainer_client.client.submissions import Submission
-from trainer_client.durations import weigh
+from trainer_client.durations import weigh_all
 from trainer_client.lab.policy import SCRATCH, Critic, Policy, PolicyPrompt
 from trainer_client.lab.program_space import FAMILIES, FAMILY, TASK, write
-from trainer_client.settings import DurationSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -116,13 +115,7 @@ class Training:
         config = self._config
         prompts = self._prompts(step, config.in_flight, config.improve_fraction)
         scripts = self._sampled = self.policy.sample(prompts, self._generator)
-        submissions = self._submissions(prompts, scripts, step)
-        results = self._client.score_many(submissions, min_complete=config.batch, rest="cancel")
-        return [
-            LabSample(prompts[one.index], scripts[one.index], one.answer)
-            for one in results
-            if one.answer is not None
-        ]
+        return self._score(prompts, scripts, step, min_complete=config.batch)
 
     def final(self, count: int) -> list[LabSample]:
         """Return what the policy writes in the end, all of it run to its end.
@@ -134,19 +127,19 @@ class Training:
         step = self._config.steps + 1
         prompts += self._prompts(step, improvements, 1.0) if improvements else []
         scripts = self.policy.sample(prompts, self._generator)
-        results = self._client.score_many(self._submissions(prompts, scripts, step))
-        return [
-            LabSample(prompts[one.index], scripts[one.index], one.answer)
-            for one in results
-            if one.answer is not None
-        ]
+        return self._score(prompts, scripts, step)
 
-    def _submissions(
-        self, prompts: Sequence[PolicyPrompt], scripts: Sequence[Actions], step: int
-    ) -> list[Submission]:
+    def _score(
+        self,
+        prompts: Sequence[PolicyPrompt],
+        scripts: Sequence[Actions],
+        step: int,
+        min_complete: int | None = None,
+    ) -> list[LabSample]:
+        """Return the samples that end with a reward. What `min_complete` leaves is cancelled."""
         codes = [write(actions) for actions in scripts]
         self._written.update(zip(codes, scripts, strict=True))
-        return [
+        submissions = [
             Submission(
                 TASK,
                 code=code,
@@ -157,6 +150,16 @@ class Training:
                 wall_seconds=self._config.wall_seconds,
             )
             for prompt, code in zip(prompts, codes, strict=True)
+        ]
+        results = self._client.score_many(
+            submissions,
+            min_complete=min_complete,
+            rest="continue" if min_complete is None else "cancel",
+        )
+        return [
+            LabSample(prompts[one.index], scripts[one.index], one.answer)
+            for one in results
+            if one.answer is not None
         ]
 
     def _prompts(self, step: int, count: int, improve_fraction: float) -> list[PolicyPrompt]:
@@ -206,9 +209,7 @@ class Training:
         if not self._config.weighs_durations:
             return torch.ones(len(samples))
         seconds = np.array([sample.answer.duration_seconds for sample in samples])
-        tasks = [TASK] * len(samples)
-        weights = weigh(seconds, tasks, np.ones(len(samples), dtype=bool), DurationSettings())
-        return torch.tensor(weights, dtype=torch.float32)
+        return torch.tensor(weigh_all(seconds), dtype=torch.float32)
 
     def _describe(
         self, step: int, samples: Sequence[LabSample], entropy: float, seconds: float

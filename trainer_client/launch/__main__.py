@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,7 @@ def main(words: Sequence[str] | None = None) -> int:
         )
         _print("\n".join(command.show()))
         return 0
-    if not _run_preflight(composed.tree, command, is_fresh=given.fresh):
+    if not _run_preflight(composed.tree, command, is_fresh=given.is_fresh):
         return WRONG
     return exec_command(command)
 
@@ -96,13 +97,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--server", metavar="URL", help="the reward server (http://127.0.0.1:8000)")
     add("--run-id", help="the same name resumes (TASK-PRESET)")
     add("--mode", choices=MODES)
-    add("--model", help="the policy: a folder, or a name of the hub")
-    add("--critic", help="the critic, where it is another model")
-    add("--loggers", help=f"some of {','.join(LOGGERS)}")
+    add("--model", type=_absolute, help="the policy: a folder, or a name of the hub")
+    add("--critic", type=_absolute, help="the critic, where it is another model")
+    add("--loggers", type=_names, default=(), help=f"some of {','.join(LOGGERS)}")
     add("--steps", type=int, help="how many steps")
     way = parser.add_mutually_exclusive_group()
     way.add_argument("--resume", action="store_true", help="go on from a checkpoint (default)")
-    way.add_argument("--fresh", action="store_true", help="refuse a run that exists already")
+    way.add_argument(
+        "--fresh", action="store_true", dest="is_fresh", help="refuse a run that exists already"
+    )
     add("--dry-run", action="store_true", help="compose, check, compare with Table 3, and stop")
     add("--set", action="append", default=[], metavar="KEY=VALUE", dest="sets")
     add("overrides", nargs="*", metavar="KEY=VALUE", help="anything of veRL's configuration")
@@ -112,26 +115,19 @@ def _parser() -> argparse.ArgumentParser:
 def read_options(words: Sequence[str] | None) -> tuple[LaunchOptions, argparse.Namespace]:
     """Return the options of the run, and the whole command line."""
     given = _parser().parse_intermixed_args(words)
-    model, critic = (_absolute(path) for path in (given.model, given.critic))
-    options = LaunchOptions(
-        preset=given.preset,
-        server=given.server,
-        tasks=tuple(given.tasks),
-        run_id=given.run_id,
-        mode=given.mode,
-        model=model,
-        critic=critic,
-        loggers=tuple(given.loggers.split(",")) if given.loggers else (),
-        steps=given.steps,
-        is_fresh=given.fresh,
-        overrides=(*given.sets, *given.overrides),
-    )
+    given.overrides = (*given.sets, *given.overrides)
+    given.tasks = tuple(given.tasks)
+    options = LaunchOptions(**{one.name: getattr(given, one.name) for one in fields(LaunchOptions)})
     return options, given
 
 
-def _absolute(path: str | None) -> str | None:
+def _absolute(path: str) -> str:
     """Make a folder's path absolute: Ray's processes may have another working directory."""
     return str(Path(path).resolve()) if path and Path(path).exists() else path
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
 
 
 def _report(composed: ComposedConfig) -> list[ConfigFinding]:

@@ -6,30 +6,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
-from tests.conftest import RunningServer, start_server, stop_server
-from tests.integration.verl.conftest import BOOK, NAPPING
+from tests.integration.verl.conftest import BOOK, arena, asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
-@pytest.fixture(scope="session")
-def arena(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    log = tmp_path_factory.mktemp("arena") / "log"
-    process, url = start_server(data_dir, log, NAPPING)
-    try:
-        yield RunningServer(url, process.pid, log, data_dir)
-    finally:
-        stop_server(process)
-
-
-@pytest.fixture(scope="session")
-def asked(arena: RunningServer) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=arena.url, timeout=60) as client:
-        yield client
+__all__ = ["arena", "asked", "models"]
 
 
 @pytest.fixture(scope="session")

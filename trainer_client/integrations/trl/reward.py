@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trainer_client.client.errors import InfrastructureError, RequestRefusedError
 from trainer_client.measures import measure
@@ -54,16 +54,12 @@ class TrainerState(Protocol):
     global_step: int
 
 
+@dataclass(frozen=True, slots=True)
 class LogFunctions:
     """The logging callbacks that TRL passes. Older versions may lack them."""
 
-    def __init__(
-        self,
-        log_metric: Callable[[str, float], None] | None = None,
-        log_extra: Callable[[str, list[object]], None] | None = None,
-    ) -> None:
-        self._log_metric = log_metric
-        self._log_extra = log_extra
+    log_metric: Callable[[str, float], None] | None
+    log_extra: Callable[[str, list[object]], None] | None
 
     def write(self, results: Sequence[Result], rows: Sequence[Row], name: str) -> None:
         """Log the measures of a batch.
@@ -82,12 +78,21 @@ class LogFunctions:
         self._log_column("outcome", [outcome_of(result) for result in results])
 
     def _log(self, name: str, value: float) -> None:
-        if self._log_metric is not None:
-            self._log_metric(name, value)
+        if self.log_metric is not None:
+            self.log_metric(name, value)
 
     def _log_column(self, column: str, values: list[object]) -> None:
-        if self._log_extra is not None:
-            self._log_extra(column, values)
+        if self.log_extra is not None:
+            self.log_extra(column, values)
+
+
+@dataclass(frozen=True, slots=True)
+class RewardBatch:
+    """A batch of TRL: its rows, their submissions, and where it is logged."""
+
+    rows: list[Row]
+    items: list[Submission]
+    logs: LogFunctions
 
 
 class RewardFunction:
@@ -100,19 +105,28 @@ class RewardFunction:
         self._calls = 0
         self._lost_batches = 0
 
-    def _submissions(
-        self, completions: Sequence[Completion], rows: Sequence[Row], state: TrainerState | None
-    ) -> list[Submission]:
-        """Return the submissions of a batch. Steps count from 1, as in TRL's logs."""
+    def _read_batch(
+        self,
+        prompts: Sequence[object],  # noqa: ARG002  # TRL passes it by name
+        completions: Sequence[Completion],
+        *,
+        trainer_state: TrainerState | None = None,
+        log_metric: Callable[[str, float], None] | None = None,
+        log_extra: Callable[[str, list[object]], None] | None = None,
+        **columns: object,
+    ) -> RewardBatch:
+        """Return what TRL passes as submissions. Steps count from 1, as in TRL's logs."""
         self.answers = ()
         self._calls += 1
         prefix = f"{os.environ.get('RANK', '0')}/{self._calls}"
-        step = None if state is None else state.global_step + 1
+        step = None if trainer_state is None else trainer_state.global_step + 1
+        rows = rows_of(columns, len(completions))
         submissions = [
             self.run.submission(row, completion, step=step, name=f"{prefix}/{index}")
             for index, (row, completion) in enumerate(zip(rows, completions, strict=True))
         ]
-        return [replace(submission, idempotency_key=None) for submission in submissions]
+        items = [replace(submission, idempotency_key=None) for submission in submissions]
+        return RewardBatch(rows, items, LogFunctions(log_metric, log_extra))
 
     @contextmanager
     def _note_run_on_refusal(self, items: Sequence[Submission]) -> Iterator[None]:
@@ -124,28 +138,18 @@ class RewardFunction:
             error.add_note(f"reward server {self.run.url}, run {self.run.run_id!r}, tasks {tasks}")
             raise
 
-    def _rewards(
-        self, found: Iterable[Result], rows: Sequence[Row], logs: LogFunctions
-    ) -> list[float | None]:
-        """Return the rewards in the order of the rows.
-
-        Raises:
-            InfrastructureError: too many batches in a row were lost.
-        """
+    def _rewards(self, found: Iterable[Result], batch: RewardBatch) -> list[float | None]:
+        """Return the rewards in the order of the rows."""
         results = sorted(found, key=lambda result: result.index)
         answers = tuple(result.answer for result in results)
         self.answers = answers
-        logs.write(results, rows, self.__name__)
-        if not all(row.get("is_validation") for row in rows):
+        batch.logs.write(results, batch.rows, self.__name__)
+        if not all(row.get("is_validation") for row in batch.rows):
             self._stop_after_lost_batches(results)
         return [None if answer is None else answer.reward for answer in answers]
 
     def _stop_after_lost_batches(self, results: Sequence[Result]) -> None:
-        """End a run that trains on nothing. A single small batch may be lost by chance.
-
-        Raises:
-            InfrastructureError: too many batches in a row were lost.
-        """
+        """End a run that trains on nothing. A single small batch may be lost by chance."""
         errors = [result.error for result in results if result.error is not None]
         if len(errors) < len(results):
             self._lost_batches = 0
@@ -159,16 +163,7 @@ class RewardFunction:
 class SyncReward(RewardFunction):
     """The blocking reward function."""
 
-    def __call__(
-        self,
-        prompts: Sequence[object],  # noqa: ARG002  # TRL passes it by name
-        completions: Sequence[Completion],
-        *,
-        trainer_state: TrainerState | None = None,
-        log_metric: Callable[[str, float], None] | None = None,
-        log_extra: Callable[[str, list[object]], None] | None = None,
-        **columns: object,
-    ) -> list[float | None]:
+    def __call__(self, *given: Any, **named: Any) -> list[float | None]:  # noqa: ANN401
         """Return a reward for each completion, and None for lost ones.
 
         Raises:
@@ -176,39 +171,22 @@ class SyncReward(RewardFunction):
             InfrastructureError: too many batches in a row were lost.
             ValueError: a row names no task.
         """
-        rows = rows_of(columns, len(completions))
-        items = self._submissions(completions, rows, trainer_state)
-        with self._note_run_on_refusal(items), self.run.client() as client:
-            results = list(client.score_many(items))
-        return self._rewards(results, rows, LogFunctions(log_metric, log_extra))
+        batch = self._read_batch(*given, **named)
+        with self._note_run_on_refusal(batch.items), self.run.client() as client:
+            results = list(client.score_many(batch.items))
+        return self._rewards(results, batch)
 
 
 class AsyncReward(RewardFunction):
     """The `async` reward function, which TRL runs on its own event loop beside others."""
 
-    async def __call__(
-        self,
-        prompts: Sequence[object],  # noqa: ARG002  # TRL passes it by name
-        completions: Sequence[Completion],
-        *,
-        trainer_state: TrainerState | None = None,
-        log_metric: Callable[[str, float], None] | None = None,
-        log_extra: Callable[[str, list[object]], None] | None = None,
-        **columns: object,
-    ) -> list[float | None]:
-        """Return a reward for each completion, and None for lost ones.
-
-        Raises:
-            RequestRefusedError: a wrong key or an unknown task.
-            InfrastructureError: too many batches in a row were lost.
-            ValueError: a row names no task.
-        """
-        rows = rows_of(columns, len(completions))
-        items = self._submissions(completions, rows, trainer_state)
-        with self._note_run_on_refusal(items):
+    async def __call__(self, *given: Any, **named: Any) -> list[float | None]:  # noqa: ANN401
+        """Return a reward for each completion as `SyncReward` does."""
+        batch = self._read_batch(*given, **named)
+        with self._note_run_on_refusal(batch.items):
             async with self.run.async_client() as client:
-                results = [result async for result in client.score_many(items)]
-        return self._rewards(results, rows, LogFunctions(log_metric, log_extra))
+                results = [result async for result in client.score_many(batch.items)]
+        return self._rewards(results, batch)
 
 
 def make_reward(run: Run, name: str = "reward_server") -> SyncReward:

@@ -100,11 +100,7 @@ class DurationGRPOTrainer(GRPOTrainer):
 
 
 def _scorer(functions: list[object]) -> RewardFunction:
-    """Return the reward function that provides durations.
-
-    Raises:
-        ValueError: there is not exactly one.
-    """
+    """Return the reward function that provides durations."""
     ours = [one for one in functions if isinstance(one, RewardFunction)]
     if len(ours) != 1:
         message = (

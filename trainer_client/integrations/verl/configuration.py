@@ -8,7 +8,6 @@ critic would read the model's files, so it gets the critic without its model.
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import io
 import json
 import re
@@ -49,11 +48,6 @@ class ComposedConfig:
     tree: Tree
     overrides: tuple[str, ...]
     findings: tuple[ConfigFinding, ...]
-
-
-def version() -> str:
-    """Return the version of the installed veRL."""
-    return importlib.metadata.version("verl")
 
 
 def read_preset(file: Path) -> Tree:

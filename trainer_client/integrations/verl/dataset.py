@@ -212,11 +212,7 @@ def _refuse_workers(config: Any) -> None:  # noqa: ANN401
 
 
 def _check_plugin(config: Any) -> None:  # noqa: ANN401
-    """Check that the trainer of this process weights gradients by durations.
-
-    Raises:
-        RuntimeError: it does not.
-    """
+    """Check that the trainer of this process weights gradients by durations."""
     root = config._get_root()  # noqa: SLF001 - the only way up from config.data
     mode = root.trainer.v1.trainer_mode if "trainer" in root else None
     for one in _MODES if mode is None else (mode,):

@@ -11,6 +11,7 @@ Prompts are sequences of unknown tokens to it.
 from __future__ import annotations
 
 import argparse
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from transformers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 TASK = "spooky-author-identification"
 _WORDS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|unknown|>", "\n")
@@ -32,50 +33,17 @@ _TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
     "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-_READ = f"""import numpy as np
-import pandas as pd
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import MultinomialNB
-
-folder = "/workdir/{TASK}/prepared/public"
-train = pd.read_csv(f"{{folder}}/train.csv")
-test = pd.read_csv(f"{{folder}}/test.csv")
-sample = pd.read_csv(f"{{folder}}/sample_submission.csv")
-"""
-_FIT = """words = vectorizer.fit_transform(train["text"])
-model.fit(words, train["author"])
-"""
-_WRITE = """sample[list(model.classes_)] = model.predict_proba(vectorizer.transform(test["text"]))
-sample.to_csv("submission.csv", index=False)
-"""
-_BAYES = "vectorizer = CountVectorizer()\nmodel = MultinomialNB()\n"
-_LINEAR = "vectorizer = TfidfVectorizer()\nmodel = LogisticRegression(C=10)\n"
-_LETTERS = (
-    'vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(1, 4), min_df=3)\n'
-    "model = LogisticRegression(C=10)\n"
-)
 
 
-def _answer(plan: str, code: str) -> str:
-    return f"{plan}\n```python\n{code}```\n"
+def _read(file: Path) -> Iterator[str]:
+    for phrase in tomllib.loads(file.read_text())["phrases"]:
+        if "text" in phrase:
+            yield f"{phrase['text']}\n"
+        else:
+            yield f"{phrase['plan']}\n```python\n{phrase['code']}```\n"
 
 
-BOOK = (
-    "The authors differ in their words, so a classifier over words should do.\n",
-    _answer("I forget to close a bracket.", "import pandas as pd\nprint(pd.DataFrame()\n"),
-    _answer("I ask for a package that is not there.", "import sklearm\n"),
-    _answer("I look for the data in the wrong place.", _READ.replace("prepared", "input")),
-    _answer("I read, and use a column that does not exist.", f'{_READ}train["autor"]\n'),
-    _answer("I train, and forget to predict.", _READ + _BAYES + _FIT),
-    _answer("I train, and save under another name.",
-            (_READ + _BAYES + _FIT + _WRITE).replace('submission.csv",', 'answer.csv",')),
-    _answer("I hand in the sample.", f'{_READ}sample.to_csv("submission.csv", index=False)\n'),
-    _answer("Counts of words and naive Bayes.", _READ + _BAYES + _FIT + _WRITE),
-    _answer("Weighted words and a linear model.", _READ + _LINEAR + _FIT + _WRITE),
-    _answer("Parts of words tell more; slower.", _READ + _LETTERS + _FIT + _WRITE),
-    _answer("I wait for something that never comes.", "import time\ntime.sleep(3600)\n"),
-)  # fmt: skip
+BOOK = tuple(_read(Path(__file__).with_name("phrases.toml")))
 
 
 def make(folder: Path, answers: Sequence[str] = BOOK, seed: int = 0) -> None:

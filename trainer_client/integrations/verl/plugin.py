@@ -93,11 +93,7 @@ class DurationAware(_Trainer):
         return added
 
     def _stop_if_refused(self) -> None:
-        """End the run if the server refuses it. Otherwise veRL would wait for samples for ever.
-
-        Raises:
-            RequestRefusedError: the key or a task is no longer accepted.
-        """
+        """End the run if the server refuses it. Otherwise veRL would wait for samples for ever."""
         if self._run is None or time.monotonic() - self._probed_at < _PROBE_SECONDS:
             return
         self._probed_at = time.monotonic()
@@ -142,11 +138,7 @@ def _reward_info(extra_fields: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 def _duration(info: Mapping[str, Any], clock: str) -> float:
-    """Return the duration of a sample's program.
-
-    Raises:
-        RuntimeError: another reward manager scored it, which measures no duration.
-    """
+    """Return the duration of a sample's program."""
     if DURATIONS[clock] not in info:
         message = (
             "a sample has no duration: is reward.reward_manager the RewardServerManager of "

@@ -49,6 +49,11 @@ def _device_module() -> ModuleType:
 class CpuPlatform(PlatformBase):
     """What veRL wants to know of a device."""
 
+    device_name = vendor_name = _NAME
+    # There is no device to choose or wait for, no allocator or cache of ours, and no profiler.
+    set_device = synchronize = set_allocator_settings = empty_cache = _nothing
+    profiler_start = profiler_stop = cudart = _nothing
+
     @classmethod
     def install(cls) -> None:
         """Make veRL use this platform in this process."""
@@ -57,16 +62,6 @@ class CpuPlatform(PlatformBase):
 
     def __init__(self) -> None:
         self._module = _device_module()
-
-    @property
-    def device_name(self) -> str:
-        """The type of device, as torch spells it."""
-        return _NAME
-
-    @property
-    def vendor_name(self) -> str:
-        """Nobody in particular."""
-        return _NAME
 
     @property
     def device_module(self) -> ModuleType:
@@ -85,25 +80,11 @@ class CpuPlatform(PlatformBase):
         """One, whatever its cores."""
         return 1
 
-    def set_device(self, device_index: int) -> None:
-        """There is nothing to choose."""
-
-    def synchronize(self, device_index: int | None = None) -> None:
-        """Nothing runs ahead of us."""
-
     def manual_seed(self, seed: int) -> None:
         """Seed torch."""
         torch.manual_seed(seed)
 
-    def manual_seed_all(self, seed: int) -> None:
-        """Seed torch."""
-        torch.manual_seed(seed)
-
-    def set_allocator_settings(self, settings: str) -> None:
-        """There is no allocator of ours."""
-
-    def empty_cache(self) -> None:
-        """There is no cache."""
+    manual_seed_all = manual_seed
 
     def get_device_capability(self, device_index: int = 0) -> tuple[None, None]:  # noqa: ARG002
         """None that has a number."""
@@ -122,12 +103,6 @@ class CpuPlatform(PlatformBase):
         """Mark nothing."""
         yield
 
-    def profiler_start(self) -> None:
-        """Profile nothing."""
-
-    def profiler_stop(self) -> None:
-        """Profile nothing."""
-
     def ray_resource_name(self) -> str:
         """Ray's resource name in veRL's placement groups; the launcher declares one such device."""
         return "GPU"
@@ -139,6 +114,3 @@ class CpuPlatform(PlatformBase):
     def is_ipc_supported(self) -> bool:
         """There is no device memory to share."""
         return False
-
-    def cudart(self) -> None:
-        """There is none."""

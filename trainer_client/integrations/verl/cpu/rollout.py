@@ -75,32 +75,12 @@ class CpuServer:
         self._model.load_state_dict(weights)
         self._step = step or 0
 
-    async def wake_up(self, *_args: object, **_options: object) -> None:
-        """Never asleep."""
+    async def _nothing(self, *_args: object, **_options: object) -> None:
+        """Free no memory, keep no cache between requests, and interrupt or profile nothing."""
 
-    async def sleep(self, *_args: object, **_options: object) -> None:
-        """Hold no memory that somebody else wants."""
-
-    async def abort_all_requests(self, *_args: object, **_options: object) -> None:
-        """Let the few tokens come to their end."""
-
-    async def resume_generation(self, *_args: object, **_options: object) -> None:
-        """Was not interrupted."""
-
-    async def clear_kv_cache(self, *_args: object, **_options: object) -> None:
-        """Each request has its own and drops it."""
-
-    async def release_kv_cache(self, *_args: object, **_options: object) -> None:
-        """Each request has its own and drops it."""
-
-    async def resume_kv_cache(self, *_args: object, **_options: object) -> None:
-        """Each request has its own and drops it."""
-
-    async def start_profile(self, *_args: object, **_options: object) -> None:
-        """Profile nothing."""
-
-    async def stop_profile(self, *_args: object, **_options: object) -> None:
-        """Profile nothing."""
+    wake_up = sleep = abort_all_requests = resume_generation = _nothing
+    clear_kv_cache = release_kv_cache = resume_kv_cache = _nothing
+    start_profile = stop_profile = _nothing
 
 
 class CpuReplica(RolloutReplica):
