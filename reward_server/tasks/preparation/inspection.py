@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from reward_server.errors import InfrastructureError
 from reward_server.tasks.folders import read_card
@@ -16,7 +16,7 @@ from reward_server.tasks.manifest import digest_files, read_manifest, record_fil
 from reward_server.tasks.sdk.competition import read_competition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from reward_server.model import Grade
@@ -24,18 +24,8 @@ if TYPE_CHECKING:
     from reward_server.tasks.registry import RefusedCompetition
 
 
-class GradeSubmissions(Protocol):
-    """Grades submissions of the task in a folder against its answers."""
-
-    def __call__(
-        self, folder: Path, answers: Path, submissions: Iterable[bytes | None]
-    ) -> list[Grade]:
-        """Return a grade for each submission.
-
-        Raises:
-            InfrastructureError: when the fault is the grader's own.
-        """
-        ...
+GradeSubmissions: TypeAlias = "Callable[[Path, Path, Iterable[bytes | None]], list[Grade]]"
+"""Grades submissions of the task in a folder against its answers."""
 
 
 def check_task(

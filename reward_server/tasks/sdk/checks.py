@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from reward_server.tasks.sdk.submission_table import InvalidSubmissionError
+from reward_server.tasks.sdk.submission_table import require as require  # noqa: PLC0414 -- authors import it from here
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Floats: TypeAlias = NDArray[np.float64]
-
-
-def require(claim: object, message: str) -> None:
-    """Refuse the submission unless the claim holds.
-
-    Raises:
-        InvalidSubmissionError: when it does not.
-    """
-    if not claim:
-        raise InvalidSubmissionError(message)
 
 
 def require_columns(submission: pd.DataFrame, columns: Iterable[str]) -> None:
