@@ -55,13 +55,6 @@ _SHUFFLES = 12
 _SPREADS = 8.0
 
 
-def find_leaks(card: Card, public: Path, answers: Path) -> tuple[LeakFinding, ...]:
-    """Return every leak and fault in the public files that needs no grader and no sandbox."""
-    checks = check_leaks(card, public, answers)
-    found = (finding for check in checks for finding in check.findings)
-    return tuple(finding for finding in found if finding.severity is not Severity.NOTE)
-
-
 def check_leaks(card: Card, public: Path, answers: Path) -> tuple[LeakCheck, ...]:
     """Check columns, order, overlap and files; without a target the files alone."""
     if card.target is None:

@@ -28,17 +28,6 @@ GradeSubmissions: TypeAlias = "Callable[[Path, Path, Iterable[bytes | None]], li
 """Grades submissions of the task in a folder against its answers."""
 
 
-def check_task(
-    folder: Path, data_dir: Path, grade: GradeSubmissions, environment: Path | None = None
-) -> tuple[str, ...]:
-    """Return what is wrong with the prepared data of a task, one sentence each.
-
-    Raises:
-        SetupError: when the card or the manifest cannot be read.
-    """
-    return tuple(x.sentence for x in inspect_task(folder, data_dir, grade, environment).failures)
-
-
 def inspect_task(
     folder: Path, data_dir: Path, grade: GradeSubmissions, environment: Path | None = None
 ) -> LeakReport:

@@ -6,7 +6,7 @@ sees finite numbers of the right shape and cannot fail because of a submission.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,13 @@ def require_numeric(table: pd.DataFrame) -> None:
 def require_one_dtype_family(table: pd.DataFrame) -> None:
     """Refuse True and False in some columns beside numbers in others."""
     require(len({is_bool_dtype(dtype) for dtype in table.dtypes}) == 1, "columns differ in type")
+
+
+def require_whole(values: NDArray[Any]) -> None:
+    """Refuse numbers with a fraction; 3.0 is whole."""
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            require((values == values.astype(np.int64)).all(), "a value is not a whole number")
 
 
 def require_finite(values: Floats) -> None:
