@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from reward_server.tasks.leaks.strength import Strength
+
 
 class Severity(StrEnum):
     """Whether a finding fails the check: a leak and a fault do, a note informs."""
@@ -127,6 +129,23 @@ class LeakReport:
 
 
 WeighedFinding = tuple[float, LeakFinding]
+
+
+def weigh(
+    kind: LeakKind, place: str, reason: str, strength: Strength, severity: Severity = Severity.LEAK
+) -> WeighedFinding:
+    """Return a finding that weighs as much as it predicts."""
+    return strength.skill, LeakFinding(kind, place, reason, strength.text, severity)
+
+
+def fault(place: str, reason: str) -> LeakFinding:
+    """Return the finding that data is damaged."""
+    return LeakFinding(LeakKind.DAMAGED, place, reason, severity=Severity.FAULT)
+
+
+def unchecked(place: str, reason: str) -> LeakFinding:
+    """Return the note that a part was not checked."""
+    return LeakFinding(LeakKind.UNCHECKED, place, reason, severity=Severity.NOTE)
 
 
 def strongest_by_place(findings: Iterable[WeighedFinding]) -> tuple[LeakFinding, ...]:

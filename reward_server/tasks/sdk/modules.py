@@ -22,15 +22,25 @@ def load_module(path: Path, *functions: str) -> ModuleType:
     """
     digest = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
     name = f"_task_{digest}_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    module = load_file(name, path)
+    for function in functions:
+        if not callable(getattr(module, function, None)):
+            message = f"{path.parent.name}: {path.name} has no function {function}"
+            raise SetupError(message)
+    return module
+
+
+def load_file(name: str, path: Path, folders: list[str] | None = None) -> ModuleType:
+    """Execute a file as the module of that name, or as a package of modules in the folders.
+
+    Raises:
+        SetupError: when the file is missing.
+    """
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=folders)
     if spec is None or spec.loader is None or not path.is_file():
         message = f"{path.parent.name}: {path.name} is missing"
         raise SetupError(message)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses need their module here while it is executed
     spec.loader.exec_module(module)
-    for function in functions:
-        if not callable(getattr(module, function, None)):
-            message = f"{path.parent.name}: {path.name} has no function {function}"
-            raise SetupError(message)
     return module
