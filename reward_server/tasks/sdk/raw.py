@@ -43,8 +43,9 @@ def read_raw(raw: Path, name: str, archives: Iterable[str] = ()) -> bytes:
     for archive in candidates:
         if (raw / archive).is_file():
             with open_archive(raw / archive) as members:
-                for member in _members_named(members, name):
-                    return members.read(member)
+                for member in members.namelist():
+                    if PurePosixPath(member).name == name and not is_debris(member):
+                        return members.read(member)
     message = f"the raw file {name} is missing: it was sought as {', '.join([name, *candidates])}"
     raise SetupError(message)
 
@@ -182,9 +183,3 @@ def write_zip(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
             member = zipfile.ZipInfo(name, _FIXED_DATE)
             member.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(member, data)
-
-
-def _members_named(members: zipfile.ZipFile, name: str) -> Iterator[str]:
-    for member in members.namelist():
-        if PurePosixPath(member).name == name and not is_debris(member):
-            yield member
