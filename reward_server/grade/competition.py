@@ -8,15 +8,14 @@ submission decides: a grader that fails on those too is at fault itself.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import math
-import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
 from reward_server.errors import SetupError
 from reward_server.grade.phases import Phase
 from reward_server.tasks.sdk.competition import read_competition
+from reward_server.tasks.sdk.modules import load_file
 from reward_server.tasks.sdk.submission_table import Caps, InvalidSubmissionError, read_table
 from reward_server.tasks.sdk.tables import parse_csv
 
@@ -102,7 +101,8 @@ def _load_grader(
     The package is loaded from the competition's folder and not from `sys.path`, so that nothing
     shadows a module of the server.
     """
-    _load_package(folder.parent.parent)
+    package = folder.parent.parent
+    load_file(_PACKAGE, package / "__init__.py", [str(package)])
     module, _, function = competition.grader.grade_fn.partition(":")
     grade = getattr(importlib.import_module(module), function, None)
     if not callable(grade):
@@ -110,15 +110,3 @@ def _load_grader(
         raise SetupError(message)
     refusal = importlib.import_module(f"{_PACKAGE}.grade_helpers").InvalidSubmissionError
     return grade, refusal
-
-
-def _load_package(package: Path) -> None:
-    spec = importlib.util.spec_from_file_location(
-        _PACKAGE, package / "__init__.py", submodule_search_locations=[str(package)]
-    )
-    if spec is None or spec.loader is None:
-        message = f"{package} is not a package"
-        raise SetupError(message)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[_PACKAGE] = module
-    spec.loader.exec_module(module)

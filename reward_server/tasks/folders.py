@@ -12,7 +12,7 @@ import re
 import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -37,11 +37,7 @@ def read_card(folder: Path) -> Card:
     """
     path = folder / "task.toml"
     try:
-        fields = tomllib.loads(path.read_text(encoding="utf-8"))
-        card = _CARDS.validate_python(fields, extra="forbid")
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        message = f"{path} cannot be read: {error}"
-        raise SetupError(message) from error
+        card = _CARDS.validate_python(read_toml(path), extra="forbid")
     except ValidationError as error:
         message = f"{path}: {_describe(error)}"
         raise SetupError(message) from error
@@ -49,6 +45,19 @@ def read_card(folder: Path) -> Card:
         message = f"{path}: id must be lower-case words joined by hyphens"
         raise SetupError(message)
     return card
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        SetupError: when it cannot be read or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        message = f"{path} cannot be read: {error}"
+        raise SetupError(message) from error
 
 
 def is_task_id(text: str) -> bool:

@@ -11,7 +11,6 @@ import functools
 import importlib.util
 import os
 import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 from reward_server.errors import SetupError
 from reward_server.tasks import inventory
 from reward_server.tasks.base import Card, Source, Task
+from reward_server.tasks.folders import read_toml
 from reward_server.tasks.leaderboards import find_leaderboard
 from reward_server.tasks.sdk.competition import (
     CONFIG,
@@ -191,11 +191,7 @@ def read_directions(path: Path | None) -> dict[str, bool]:
     """
     if path is None:
         return {}
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        message = f"{path} cannot be read: {error}"
-        raise SetupError(message) from error
+    given = read_toml(path)
     for name, direction in given.items():
         if direction not in ("higher", "lower"):
             message = f'{path}: {name} must be "higher" or "lower"'

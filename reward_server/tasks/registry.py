@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from reward_server.errors import RequestError, SetupError
 from reward_server.model import ErrorKind
+from reward_server.tasks import inventory
 from reward_server.tasks.base import Card, Task
 from reward_server.tasks.folders import find_folders, read_card
 from reward_server.tasks.leaderboards import FILE_NAME, find_leaderboard
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
     from reward_server.tasks.leaderboards import LeaderboardBase, LeaderboardStanding
     from reward_server.tasks.mlebench import Competitions
-
-_Version = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Registry:
         self._data_dir = data_dir
         self._competitions = competitions or NO_COMPETITIONS
         self._folders = find_folders(folders)
-        self._loaded: dict[str, tuple[tuple[_Version, ...], Task]] = {}
+        self._loaded: dict[str, tuple[tuple[inventory.Version, ...], Task]] = {}
         self._cards = {task_id: read_card(path) for task_id, path in self._folders.items()}
 
     def cards(self) -> tuple[Card, ...]:
@@ -78,8 +77,8 @@ class Registry:
         if self.is_competition(task_id):
             return self._get_competition(task_id)
         read = (self._prepared(task_id) / NAME, *self._board_files(task_id))
-        version = tuple(map(_version, read))
-        if version[0] is None:
+        version = tuple(map(inventory.version, read))
+        if not version[0]:
             message = "the task is known but not prepared on this server"
             raise RequestError(ErrorKind.UNKNOWN_TASK, message)
         if task_id not in self._loaded or self._loaded[task_id][0] != version:
@@ -175,11 +174,3 @@ class Registry:
 
     def _board_files(self, task_id: str) -> tuple[Path, Path]:
         return self._data_dir / task_id / FILE_NAME, self._folders[task_id] / FILE_NAME
-
-
-def _version(path: Path) -> _Version:
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -10,8 +10,8 @@ never answers.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from reward_server.errors import RequestError
@@ -60,8 +60,8 @@ class Briefings:
         self._packages = packages
         self._lock = threading.Lock()
         self._material: dict[str, tuple[str, BriefingMaterial]] = {}
-        self._texts: OrderedDict[tuple[str, str, int], str] = OrderedDict()
-        self._levels: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._fit = lru_cache(_KEPT_TEXTS)(fit)
+        self._levels_of = lru_cache(_KEPT_TEXTS)(levels_of)
 
     def get(self, task: Task, budget: int = DEFAULT_BUDGET) -> str:
         """Return the briefing of a task in at most `budget` characters.
@@ -72,23 +72,13 @@ class Briefings:
         if not MIN_BUDGET <= budget <= MAX_BUDGET:
             message = f"the budget must be from {MIN_BUDGET} to {MAX_BUDGET} characters"
             raise RequestError(ErrorKind.INVALID_REQUEST, message)
-        key = task.card.id, task.data_digest, budget
         with self._lock:
-            if key not in self._texts:
-                self._texts[key] = fit(self._gather(task), budget)
-            self._texts.move_to_end(key)
-            if len(self._texts) > _KEPT_TEXTS:
-                self._texts.popitem(last=False)
-            return self._texts[key]
+            return self._fit(self._gather(task), budget)
 
     def levels(self, task: Task) -> tuple[str, ...]:
         """Return the briefing without its rules in growing lengths, from the introduction on."""
         with self._lock:
-            digest, levels = self._levels.get(task.card.id, ("", ()))
-            if digest != task.data_digest:
-                levels = levels_of(self._gather(task))
-                self._levels[task.card.id] = task.data_digest, levels
-            return levels
+            return self._levels_of(self._gather(task))
 
     def _gather(self, task: Task) -> BriefingMaterial:
         digest, material = self._material.get(task.card.id, ("", None))

@@ -8,6 +8,6 @@ combination of columns that predicts the label is a model and not a leak, so the
 test combinations.
 """
 
-from reward_server.tasks.leaks.lint import check_leaks, find_leaks
+from reward_server.tasks.leaks.lint import check_leaks
 
-__all__ = ["check_leaks", "find_leaks"]
+__all__ = ["check_leaks"]

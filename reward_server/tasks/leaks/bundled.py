@@ -23,7 +23,7 @@ import numpy as np
 
 from reward_server.tasks.leaks.evidence import read_written
 from reward_server.tasks.leaks.public_files import IMAGES, files_below
-from reward_server.tasks.leaks.report import LeakCheck, LeakFinding, LeakKind, Severity
+from reward_server.tasks.leaks.report import LeakCheck, LeakFinding, LeakKind, unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -64,8 +64,7 @@ def check_bundled(card: Card, public: Path, answers: Path, environment: Path | N
         text = "the lint does not check the contents of a container image"
         if environment is not None:
             text = "the sandbox has no environment to check"
-        note = LeakFinding(LeakKind.UNCHECKED, "the sandbox", text, severity=Severity.NOTE)
-        return LeakCheck(_NAME, "nothing", (note,))
+        return LeakCheck(_NAME, "nothing", (unchecked("the sandbox", text),))
     shipped = _index_environment(environment.resolve())
     findings = [*_find_tables(card, public, answers, shipped), *_find_images(public, shipped)]
     part = ", as far as time allowed" if shipped.is_part else ""
@@ -216,7 +215,7 @@ def _index_environment(environment: Path) -> ShippedData:
             continue
         lines = _read_lines(path)
         texts |= {hash(text) for line in lines for text in _long_texts((line, *line.split(",")))}
-        fitting = _fitting(_from_lines(lines) if lines else _read_rows(path))
+        fitting = _fitting([_split(line) for line in lines] if lines else _read_rows(path))
         if fitting and len(fitting[0]) >= _RUN:
             runs |= {run for row in fitting for run in _runs_of(row, _STEP)}
         for number, values in enumerate(zip(*fitting, strict=True)):
@@ -269,22 +268,17 @@ def _runs_of(row: list[str], step: int = 1) -> Iterator[int]:
             yield hash(run)
 
 
-def _plain_text(text: str) -> str:
-    """Return a text by its words alone."""
-    return _NOT_WORDS.sub(" ", text.lower()).strip()
-
-
 def _long_texts(fields: Iterable[str]) -> Iterator[str]:
     """Yield the texts among fields that are long enough to be recognised."""
     for field in fields:
         if len(field) >= _LONG_TEXT and " " in field and not _DIGIT.search(field, 0, _LONG_TEXT):
-            yield _plain_text(field)
+            yield _NOT_WORDS.sub(" ", field.lower()).strip()
 
 
 def _read_rows(path: Path) -> Rows:
     """Return the rows of a data file as fields; nothing when it cannot be read."""
     if path.suffix not in _ARRAYS:
-        return _from_lines(_read_lines(path))
+        return [_split(line) for line in _read_lines(path)]
     try:
         return _from_arrays(path.read_bytes())
     except (OSError, ValueError, EOFError):
@@ -303,15 +297,10 @@ def _read_lines(path: Path) -> list[str]:
     return data.decode("utf-8", errors="replace").splitlines()
 
 
-def _from_lines(lines: list[str]) -> Rows:
-    return [_split(line) for line in lines]
-
-
 def _split(line: str) -> list[str]:
-    if "," in line:
-        return [_plain_value(field) for field in line.split(",")]
-    if "\t" in line:
-        return [_plain_value(field) for field in line.split("\t")]
+    for separator in (",", "\t"):
+        if separator in line:
+            return [_plain_value(field) for field in line.split(separator)]
     if len(line) > 4 * _LONG_TEXT and not any(letter.isdigit() for letter in line[:20]):
         return [line]
     return [_plain_value(field) for field in _FIELDS.split(line.strip())]

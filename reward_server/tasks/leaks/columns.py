@@ -19,7 +19,7 @@ from scipy import special
 
 from reward_server.tasks.base import TargetKind
 from reward_server.tasks.leaks.evidence import to_numbers
-from reward_server.tasks.leaks.report import LeakFinding, LeakKind, Severity
+from reward_server.tasks.leaks.report import LeakFinding, LeakKind, Severity, weigh
 from reward_server.tasks.leaks.strength import (
     ALPHA,
     FEWEST_ROWS,
@@ -27,7 +27,6 @@ from reward_server.tasks.leaks.strength import (
     Strength,
     from_groups,
     from_neighbours,
-    is_pure,
     label_sums,
     pure_labels,
     score,
@@ -123,9 +122,7 @@ def _check_hidden(
     differs = view.associate(labels) if natural < _ASSOCIATED else NOTHING
     is_more = strength.beats(max(HIDDEN_SKILL, natural + _ASSOCIATED))
     if is_more or differs.beats(HIDDEN_SKILL):
-        text = _reason(view, labels)
-        finding = LeakFinding(LeakKind.HIDDEN_CHANNEL, place, text, strength.text)
-        yield strength.skill, finding
+        yield weigh(LeakKind.HIDDEN_CHANNEL, place, _reason(view, labels), strength)
 
 
 def _check_natural(
@@ -143,8 +140,7 @@ def _check_natural(
             severity = Severity.NOTE
         else:
             return
-    finding = LeakFinding(LeakKind.PREDICTIVE_COLUMN, place, reason, strength.text, severity)
-    yield strength.skill, finding
+    yield weigh(LeakKind.PREDICTIVE_COLUMN, place, reason, strength, severity)
 
 
 def _is_more(strength: Strength, in_train: Strength) -> bool:
@@ -173,7 +169,7 @@ def _find_pure_values(
     is_rare = (groups != np.bincount(groups).argmax()).astype(np.intp)
     for members in (groups, is_rare):
         counts = label_sums(members, known_labels, int(members.max()) + 1)
-        hits = np.where(pure_labels(counts), counts, 0)
+        hits = np.where(pure_labels(counts, counts.sum(axis=0)), counts, 0)
         group, label = np.unravel_index(int(hits.argmax()), hits.shape)
         share = hits[group, label] / max(counts[:, label].sum(), 1)
         if share >= _SHARE_OF_LABEL:
@@ -213,8 +209,7 @@ def find_highest(
             strength = score(highest, np.ones(len(highest), np.intp), known)
             if strength.beats(HIDDEN_SKILL):
                 text = "the highest of its columns is the label"
-                finding = LeakFinding(LeakKind.PREDICTIVE_SAMPLE, file, text, strength.text)
-                yield strength.skill, finding
+                yield weigh(LeakKind.PREDICTIVE_SAMPLE, file, text, strength)
 
 
 def find_words(
@@ -250,20 +245,19 @@ def _check_words(
     hits = counts.max(axis=1, initial=0) + (totals - counts).max(axis=1, initial=0)
     skill = (hits.max(initial=0) / len(rows) - base) / max(1 - base, 1e-9)
     if skill >= _WORD_SKILL:
-        strength = Strength(float(skill), 0.0, len(rows)).text
         text = "one word or letter of it reveals the label"
-        yield float(skill), LeakFinding(LeakKind.PREDICTIVE_COLUMN, place, text, strength)
+        strength = Strength(float(skill), 0.0, len(rows))
+        yield weigh(LeakKind.PREDICTIVE_COLUMN, place, text, strength)
     names = list(common)
-    pure = is_pure(counts, counts.sum(axis=1, keepdims=True), totals / totals.sum())
-    for index, code in zip(*np.nonzero(pure), strict=True):
+    for index, code in zip(*np.nonzero(pure_labels(counts, totals)), strict=True):
         share = counts[index, code] / totals[code]
         rate = counts[index].sum() / len(rows)
         is_new = train is not None and _is_rare(names[index], rate / 4, train)
         if share >= _WORD_SHARE_OF_LABEL or is_new:
             text = "a word or letter of it occurs with one label alone"
             text += ", and hardly ever in the train file" if is_new else ""
-            strength = f"{share:.0%} of the rows of one label"
-            yield 0.5, LeakFinding(LeakKind.PURE_VALUES, place, text, strength)
+            rows_of_label = f"{share:.0%} of the rows of one label"
+            yield 0.5, LeakFinding(LeakKind.PURE_VALUES, place, text, rows_of_label)
 
 
 def _is_rare(word: str, rate: float, train: Words) -> bool:

@@ -35,7 +35,6 @@ from reward_server.tasks.leaks.public_files import (
     UnreadableArchiveError,
     describe_file,
     files_below,
-    unchecked,
     unpack,
 )
 from reward_server.tasks.leaks.report import (
@@ -44,6 +43,8 @@ from reward_server.tasks.leaks.report import (
     LeakKind,
     Severity,
     strongest_by_place,
+    unchecked,
+    weigh,
 )
 from reward_server.tasks.leaks.views import HIDDEN_SKILL, View, codes_of, hidden_view
 
@@ -94,12 +95,12 @@ def check_files(
                 text = "it is a copy of a private file"
                 findings.append(LeakFinding(LeakKind.ANSWERS_IN_FILE, file.name, text))
             elif file.size > MOST_UNPACKED_BYTES or read > _MOST_READ_BYTES:
-                findings.append(unchecked(file, "it is too large to be checked"))
+                findings.append(unchecked(file.name, "it is too large to be checked"))
             elif evidence is not None and file.size and not _is_among(tables, file):
                 read += file.size
                 findings += _find_answers(file, evidence)
         except UnreadableArchiveError as error:
-            findings.append(unchecked(file, str(error)))
+            findings.append(unchecked(file.name, str(error)))
     found: list[WeighedFinding] = [(1.0, finding) for finding in findings]
     if evidence is not None:
         for pattern, family in families.items():
@@ -327,8 +328,7 @@ def _find_in_metadata(
             strength = view.relate(target)
             if strength.beats(HIDDEN_SKILL):
                 text = f"{view.what} predicts the label of its row"
-                finding = LeakFinding(LeakKind.FILE_METADATA, pattern, text, strength.text)
-                yield strength.skill, finding
+                yield weigh(LeakKind.FILE_METADATA, pattern, text, strength)
     shown = pd.DataFrame([seen.shown for seen in described]).fillna("").astype(str)
     found = list(find_in_table(pattern, LabeledTable(shown, labels)))
     truth = evidence.truth.iloc[rows]

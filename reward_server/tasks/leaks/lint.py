@@ -33,7 +33,9 @@ from reward_server.tasks.leaks.report import (
     LeakFinding,
     LeakKind,
     Severity,
+    fault,
     strongest_by_place,
+    weigh,
 )
 from reward_server.tasks.leaks.rows import check_order, check_overlap
 from reward_server.tasks.leaks.views import HIDDEN_SKILL, View, codes_of
@@ -55,13 +57,6 @@ _SHUFFLES = 12
 _SPREADS = 8.0
 
 
-def find_leaks(card: Card, public: Path, answers: Path) -> tuple[LeakFinding, ...]:
-    """Return every leak and fault in the public files that needs no grader and no sandbox."""
-    checks = check_leaks(card, public, answers)
-    found = (finding for check in checks for finding in check.findings)
-    return tuple(finding for finding in found if finding.severity is not Severity.NOTE)
-
-
 def check_leaks(card: Card, public: Path, answers: Path) -> tuple[LeakCheck, ...]:
     """Check columns, order, overlap and files; without a target the files alone."""
     if card.target is None:
@@ -71,8 +66,7 @@ def check_leaks(card: Card, public: Path, answers: Path) -> tuple[LeakCheck, ...
         evidence = read_evidence(card, card.target, public, answers)
     except (OSError, ValueError, KeyError) as error:
         text = f"the tables and the answers do not fit each other: {error}"
-        fault = LeakFinding(LeakKind.DAMAGED, card.target.test_file, text, severity=Severity.FAULT)
-        unreadable = LeakCheck("tables", "not readable", (fault,))
+        unreadable = LeakCheck("tables", "not readable", (fault(card.target.test_file, text),))
         return unreadable, check_files(card, public, answers, None)
     return (
         _check_columns(evidence),
@@ -137,9 +131,7 @@ def _find_in_written_rows(evidence: LeakEvidence) -> Iterator[WeighedFinding]:
     for labels in evidence.labels:
         strength = view.relate(labels)
         if strength.beats(HIDDEN_SKILL):
-            text = f"{view.what} predicts its label"
-            finding = LeakFinding(LeakKind.HIDDEN_CHANNEL, file, text, strength.text)
-            yield strength.skill, finding
+            yield weigh(LeakKind.HIDDEN_CHANNEL, file, f"{view.what} predicts its label", strength)
 
 
 def _forms_of_rows(path: Path, rows: int) -> list[Hashable]:
@@ -211,7 +203,7 @@ def check_sample(card: Card, public: Path, grade_all: GradeAll) -> LeakCheck:
     A constant scores the same however it is shuffled, and so does a random guess but for luck.
     A sample that loses much of its score when shuffled reveals labels.
     """
-    name, file, kind = "sample submission", card.sample_submission, LeakKind.DAMAGED
+    name, file = "sample submission", card.sample_submission
     sample = public / file
     if sample.stat().st_size > MOST_BYTES:
         return LeakCheck(name, "too large to be graded here")
@@ -219,15 +211,13 @@ def check_sample(card: Card, public: Path, grade_all: GradeAll) -> LeakCheck:
     try:
         grades = grade_all([data, *_shuffled(card, data)])
     except InfrastructureError:
-        text = "the grader fails on the sample submission"
-        fault = LeakFinding(kind, file, text, severity=Severity.FAULT)
-        return LeakCheck(name, "graded", (fault,))
+        failure = fault(file, "the grader fails on the sample submission")
+        return LeakCheck(name, "graded", (failure,))
     score = grades[0].score
     if score is None:
-        text = "the sample submission is not valid"
-        fault = LeakFinding(kind, file, text, severity=Severity.FAULT)
+        invalid = fault(file, "the sample submission is not valid")
         # A sample without a score of its own is allowed where the card gives a baseline instead.
-        return LeakCheck(name, "not valid", (fault,) if card.baseline is None else ())
+        return LeakCheck(name, "not valid", (invalid,) if card.baseline is None else ())
     others = np.array([grade.score for grade in grades[1:] if grade.score is not None])
     scope = f"score {score:.6g}, shuffled {len(others)} times"
     return LeakCheck(name, scope, tuple(_compare_scores(card, score, others)))

@@ -24,12 +24,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from reward_server.tasks.leaks.report import LeakFinding, LeakKind, Severity
+from reward_server.tasks.leaks.report import unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import IO, BinaryIO
+
+    from reward_server.tasks.leaks.report import LeakFinding
 
 MOST_FILES = 200_000
 MOST_UNPACKED_BYTES = 64 << 20
@@ -109,17 +111,12 @@ def unpack(
         try:
             members = _members_of(file) if depth else []
         except UnreadableArchiveError as error:
-            notes.append(unchecked(file, str(error)))
+            notes.append(unchecked(file.name, str(error)))
             continue
         inner = unpack(members, depth - 1) if members else ([], [])
         found += inner[0]
         notes += inner[1]
     return found, notes
-
-
-def unchecked(file: PublicFile, reason: str) -> LeakFinding:
-    """Return the note that a file was not checked."""
-    return LeakFinding(LeakKind.UNCHECKED, file.name, reason, severity=Severity.NOTE)
 
 
 def _members_of(file: PublicFile) -> list[PublicFile]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from reward_server.tasks.leaks.strength import Strength
 
 
 class Severity(StrEnum):
@@ -36,56 +40,7 @@ class LeakKind(StrEnum):
     UNCHECKED = "not checked"
 
 
-_WHY_AND_REMEDY = {
-    LeakKind.LABEL_COLUMN: (
-        "a program reads the answers instead of predicting them",
-        "drop the column from the public file in prepare.py",
-    ),
-    LeakKind.PREDICTIVE_COLUMN: (
-        "this column alone predicts the label, so the score says nothing about a model",
-        "drop the column, or make sure that it is known when a prediction is due",
-    ),
-    LeakKind.PURE_VALUES: (
-        "a program reads the labels of these rows without a model",
-        "blank or drop the column in both public files",
-    ),
-    LeakKind.HIDDEN_CHANNEL: (
-        "honest data has no such trace, so something wrote the label into it",
-        "write the column anew from the raw data, rounded and formatted alike for all rows",
-    ),
-    LeakKind.PREDICTIVE_ORDER: (
-        "the position of a row reveals its label",
-        "shuffle the rows with a fixed seed in prepare.py",
-    ),
-    LeakKind.PREDICTIVE_ID: (
-        "the id of a row reveals its label", "number the rows anew after shuffling them"
-    ),
-    LeakKind.OVERLAP: (
-        "a program looks up rows that are in the train data too, with their labels",
-        "split by group, or drop what is on both sides",
-    ),
-    LeakKind.ANSWERS_IN_FILE: (
-        "a program reads the answers instead of predicting them",
-        "remove the file from what prepare.py writes",
-    ),
-    LeakKind.FILE_METADATA: (
-        "names and metadata of files reveal labels without their contents",
-        "write the files anew: same form of name, no metadata, one date",
-    ),
-    LeakKind.PREDICTIVE_SAMPLE: (
-        "a copy of the sample submission earns a score", "fill the sample with one constant"
-    ),
-    LeakKind.BUNDLED: (
-        "the answers are in a package that every program can import",
-        "do not make a task of data that the sandbox ships",
-    ),
-    LeakKind.DAMAGED: (
-        "the served data is not what was prepared", "prepare the task again"
-    ),
-    LeakKind.UNCHECKED: (
-        "the lint cannot check this part", "check it by hand, or unpack it in prepare.py"
-    ),
-}  # fmt: skip
+_ADVICE = tomllib.loads(Path(__file__).with_name("advice.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +56,12 @@ class LeakFinding:
     @property
     def why(self) -> str:
         """Return why it matters."""
-        return _WHY_AND_REMEDY[self.kind][0]
+        return str(_ADVICE[self.kind]["why"])
 
     @property
     def remedy(self) -> str:
         """Return what to do about it."""
-        return _WHY_AND_REMEDY[self.kind][1]
+        return str(_ADVICE[self.kind]["remedy"])
 
     @property
     def sentence(self) -> str:
@@ -174,6 +129,23 @@ class LeakReport:
 
 
 WeighedFinding = tuple[float, LeakFinding]
+
+
+def weigh(
+    kind: LeakKind, place: str, reason: str, strength: Strength, severity: Severity = Severity.LEAK
+) -> WeighedFinding:
+    """Return a finding that weighs as much as it predicts."""
+    return strength.skill, LeakFinding(kind, place, reason, strength.text, severity)
+
+
+def fault(place: str, reason: str) -> LeakFinding:
+    """Return the finding that data is damaged."""
+    return LeakFinding(LeakKind.DAMAGED, place, reason, severity=Severity.FAULT)
+
+
+def unchecked(place: str, reason: str) -> LeakFinding:
+    """Return the note that a part was not checked."""
+    return LeakFinding(LeakKind.UNCHECKED, place, reason, severity=Severity.NOTE)
 
 
 def strongest_by_place(findings: Iterable[WeighedFinding]) -> tuple[LeakFinding, ...]:

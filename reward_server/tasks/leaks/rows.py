@@ -21,7 +21,9 @@ from reward_server.tasks.leaks.report import (
     LeakFinding,
     LeakKind,
     Severity,
+    fault,
     strongest_by_place,
+    weigh,
 )
 from reward_server.tasks.leaks.strength import ALPHA, Labels, from_neighbours, standardised_ranks
 from reward_server.tasks.leaks.views import HIDDEN_SKILL, View, id_numbers, views_of_ids
@@ -86,7 +88,7 @@ def find_in_ids(
 
 def _predicts(place: str, what: str, strength: Strength) -> WeighedFinding:
     kind = LeakKind.PREDICTIVE_ID if " id" in what else LeakKind.PREDICTIVE_ORDER
-    return strength.skill, LeakFinding(kind, place, f"{what} predicts the label", strength.text)
+    return weigh(kind, place, f"{what} predicts the label", strength)
 
 
 def _alphabetical(evidence: LeakEvidence, rows: Codes) -> Iterator[Labels]:
@@ -116,8 +118,7 @@ def _find_in_sample(place: str, evidence: LeakEvidence) -> Iterator[WeighedFindi
     sample = evidence.public / evidence.card.sample_submission
     rows = evidence.rows_of(read_column(sample, evidence.target.id_column))
     if (rows < 0).any() or len(rows) != len(evidence.ids):
-        text = "it does not name the rows of the test file"
-        yield 1.0, LeakFinding(LeakKind.DAMAGED, place, text, severity=Severity.FAULT)
+        yield 1.0, fault(place, "it does not name the rows of the test file")
     if not np.array_equal(rows, np.arange(len(rows))):
         rows = rows[rows >= 0][:_MOST_IDS]
         yield from _find_in_order(place, evidence.labels_of(rows))

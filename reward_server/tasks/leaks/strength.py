@@ -174,17 +174,12 @@ def _correlate(first: Numbers, second: Numbers) -> tuple[float, float]:
     return correlation, float(special.stdtr(freedom, -deviation))
 
 
-def pure_labels(counts: Numbers) -> NDArray[np.bool_]:
+def pure_labels(counts: Numbers, totals: Numbers) -> NDArray[np.bool_]:
     """Tell which features (rows) occur with almost one label (columns) alone, beyond chance."""
-    sizes, totals = counts.sum(axis=1, keepdims=True), counts.sum(axis=0)
-    return is_pure(counts, sizes, totals / max(totals.sum(), 1))
-
-
-def is_pure(counts: Numbers, sizes: Numbers, shares: Numbers) -> NDArray[np.bool_]:
-    """Tell where nearly all of `sizes` rows have one label, more than its share explains."""
-    chance = special.bdtrc(counts - 1, sizes.astype(np.intp), shares)
-    is_rare: NDArray[np.bool_] = chance < ALPHA / max(counts.size, 1)
-    return is_rare & (counts >= _PURE * sizes) & (counts > 0)
+    sizes = counts.sum(axis=1, keepdims=True)
+    chance = special.bdtrc(counts - 1, sizes.astype(np.intp), totals / max(totals.sum(), 1))
+    is_rare = chance < ALPHA / max(counts.size, 1)
+    return np.asarray(is_rare & (counts >= _PURE * sizes) & (counts > 0))
 
 
 def association(groups: Codes, labels: Labels) -> Strength:

@@ -26,7 +26,7 @@ from reward_server.tasks.leaks.strength import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pandas as pd
 
@@ -52,23 +52,25 @@ class View:
 
     def predict(self, labels: Labels) -> Strength:
         """Return how well the view predicts the labels."""
-        known = labels.known
-        if self.numbers is not None:
-            known &= np.isfinite(self.numbers)
-            return from_neighbours(self.numbers[known], labels.take(known))
-        if self.groups is None or not known.any():
-            return NOTHING
-        return from_groups(self.groups[known], labels.take(known))
+        return self._measure(labels, from_neighbours, from_groups)
 
     def associate(self, labels: Labels) -> Strength:
         """Return how far the labels differ between the groups of a view, or along its numbers."""
+        return self._measure(labels, trend, association)
+
+    def _measure(
+        self,
+        labels: Labels,
+        along: Callable[[Numbers, Labels], Strength],
+        between: Callable[[Codes, Labels], Strength],
+    ) -> Strength:
         known = labels.known
         if self.numbers is not None:
             known &= np.isfinite(self.numbers)
-            return trend(self.numbers[known], labels.take(known))
+            return along(self.numbers[known], labels.take(known))
         if self.groups is None or not known.any():
             return NOTHING
-        return association(self.groups[known], labels.take(known))
+        return between(self.groups[known], labels.take(known))
 
     def relate(self, labels: Labels) -> Strength:
         """Return the prediction where it is strong enough for a hidden view, or the association."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from reward_server.errors import InfrastructureError
 from reward_server.tasks.folders import read_card
 from reward_server.tasks.leaks import check_leaks
 from reward_server.tasks.leaks.bundled import check_bundled
 from reward_server.tasks.leaks.lint import check_sample
-from reward_server.tasks.leaks.report import LeakCheck, LeakFinding, LeakKind, LeakReport, Severity
+from reward_server.tasks.leaks.report import LeakCheck, LeakFinding, LeakReport, fault
 from reward_server.tasks.manifest import digest_files, read_manifest, record_files
 from reward_server.tasks.sdk.competition import read_competition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from reward_server.model import Grade
@@ -24,29 +24,8 @@ if TYPE_CHECKING:
     from reward_server.tasks.registry import RefusedCompetition
 
 
-class GradeSubmissions(Protocol):
-    """Grades submissions of the task in a folder against its answers."""
-
-    def __call__(
-        self, folder: Path, answers: Path, submissions: Iterable[bytes | None]
-    ) -> list[Grade]:
-        """Return a grade for each submission.
-
-        Raises:
-            InfrastructureError: when the fault is the grader's own.
-        """
-        ...
-
-
-def check_task(
-    folder: Path, data_dir: Path, grade: GradeSubmissions, environment: Path | None = None
-) -> tuple[str, ...]:
-    """Return what is wrong with the prepared data of a task, one sentence each.
-
-    Raises:
-        SetupError: when the card or the manifest cannot be read.
-    """
-    return tuple(x.sentence for x in inspect_task(folder, data_dir, grade, environment).failures)
+GradeSubmissions: TypeAlias = "Callable[[Path, Path, Iterable[bytes | None]], list[Grade]]"
+"""Grades submissions of the task in a folder against its answers."""
 
 
 def inspect_task(
@@ -95,9 +74,7 @@ def inspect_competition(task: Task, grade: GradeSubmissions) -> LeakReport:
 
 def refuse_competition(refused: RefusedCompetition) -> LeakReport:
     """Report why a competition of MLE-bench is not served."""
-    check = LeakCheck(
-        "competition", "data and settings", (_fault(refused.task_id, refused.reason),)
-    )
+    check = LeakCheck("competition", "data and settings", (fault(refused.task_id, refused.reason),))
     return LeakReport(refused.task_id, (check,))
 
 
@@ -110,13 +87,13 @@ def _changed_files(prepared: Path) -> Iterator[LeakFinding]:
     manifest, found = read_manifest(prepared), record_files(prepared)
     for path in sorted(manifest.files.keys() | found.keys()):
         if path not in found:
-            yield _fault(path, "it is missing")
+            yield fault(path, "it is missing")
         elif path not in manifest.files:
-            yield _fault(path, "it is not in the manifest")
+            yield fault(path, "it is not in the manifest")
         elif found[path] != manifest.files[path]:
-            yield _fault(path, "it has changed since it was prepared")
+            yield fault(path, "it has changed since it was prepared")
     if digest_files(manifest.files) != manifest.data_digest:
-        yield _fault("manifest.json", "the data digest does not belong to the manifest's files")
+        yield fault("manifest.json", "the data digest does not belong to the manifest's files")
 
 
 def _check_names(card: Card, public: Path) -> LeakCheck:
@@ -132,10 +109,10 @@ def _unexpected_files(card: Card, public: Path) -> Iterator[LeakFinding]:
     ]
     for path in found:
         if not _matches_any(path, card.public_files):
-            yield _fault(f"public/{path}", "it is not a file the card names")
+            yield fault(f"public/{path}", "it is not a file the card names")
     for pattern in card.public_files:
         if not any(_matches_any(path, [pattern]) for path in found):
-            yield _fault(f"public/{pattern}", "it is missing")
+            yield fault(f"public/{pattern}", "it is missing")
 
 
 def _matches_any(path: PurePosixPath, patterns: Iterable[str]) -> bool:
@@ -150,11 +127,7 @@ def _find_ungradable(task: Task, control: Path, grade: GradeSubmissions) -> Iter
     try:
         (found,) = grade(task.folder, task.answers, [data])
     except InfrastructureError:
-        yield _fault(control.name, "the grader fails on it")
+        yield fault(control.name, "the grader fails on it")
         return
     if found.failure is not None:
-        yield _fault(control.name, "it is not valid")
-
-
-def _fault(place: str, reason: str) -> LeakFinding:
-    return LeakFinding(LeakKind.DAMAGED, place, reason, severity=Severity.FAULT)
+        yield fault(control.name, "it is not valid")

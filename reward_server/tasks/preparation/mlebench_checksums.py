@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from functools import partial
 from pathlib import Path
 
 _SUMS = Path(__file__).with_name("mlebench_checksums.toml")
@@ -28,8 +29,5 @@ def _md5(path: Path) -> str | None:
     if not path.is_file():
         return None
     with path.open("rb") as file:
-        return hashlib.file_digest(file, _weak_md5).hexdigest()
-
-
-def _weak_md5() -> hashlib._Hash:
-    return hashlib.md5(usedforsecurity=False)
+        weak = partial(hashlib.md5, usedforsecurity=False)
+        return hashlib.file_digest(file, weak).hexdigest()

@@ -6,13 +6,13 @@ sees finite numbers of the right shape and cannot fail because of a submission.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from reward_server.tasks.sdk.submission_table import InvalidSubmissionError
+from reward_server.tasks.sdk.submission_table import require as require  # noqa: PLC0414 -- authors import it from here
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Floats: TypeAlias = NDArray[np.float64]
-
-
-def require(claim: object, message: str) -> None:
-    """Refuse the submission unless the claim holds.
-
-    Raises:
-        InvalidSubmissionError: when it does not.
-    """
-    if not claim:
-        raise InvalidSubmissionError(message)
 
 
 def require_columns(submission: pd.DataFrame, columns: Iterable[str]) -> None:
@@ -50,6 +40,13 @@ def require_numeric(table: pd.DataFrame) -> None:
 def require_one_dtype_family(table: pd.DataFrame) -> None:
     """Refuse True and False in some columns beside numbers in others."""
     require(len({is_bool_dtype(dtype) for dtype in table.dtypes}) == 1, "columns differ in type")
+
+
+def require_whole(values: NDArray[Any]) -> None:
+    """Refuse numbers with a fraction; 3.0 is whole."""
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            require((values == values.astype(np.int64)).all(), "a value is not a whole number")
 
 
 def require_finite(values: Floats) -> None:

@@ -32,7 +32,21 @@ def load_module(path: Path, *functions: str) -> ModuleType:
     """
     digest = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
     name = f"_task_{digest}_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    module = load_file(name, path)
+    for function in functions:
+        if not callable(getattr(module, function, None)):
+            message = f"{path.parent.name}: {path.name} has no function {function}"
+            raise SetupError(message)
+    return module
+
+
+def load_file(name: str, path: Path, folders: list[str] | None = None) -> ModuleType:
+    """Execute a file as the module of that name, or as a package of modules in the folders.
+
+    Raises:
+        SetupError: when the file is missing.
+    """
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=folders)
     if spec is None or spec.loader is None or not path.is_file():
         message = f"{path.parent.name}: {path.name} is missing"
         raise SetupError(message)
@@ -45,8 +59,4 @@ def load_module(path: Path, *functions: str) -> ModuleType:
             raise
         message = f"{path.parent.name}/{path.name}: {error.name} has moved to {_MOVED[error.name]}"
         raise SetupError(message) from error
-    for function in functions:
-        if not callable(getattr(module, function, None)):
-            message = f"{path.parent.name}: {path.name} has no function {function}"
-            raise SetupError(message)
     return module

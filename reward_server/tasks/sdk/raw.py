@@ -11,7 +11,7 @@ import shutil
 import zipfile
 import zlib
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 import pandas as pd
@@ -22,6 +22,7 @@ from reward_server.tasks.sdk.tables import PRECISION, parse_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
 FileOpener: TypeAlias = "Callable[[str], IO[bytes]]"
 CHUNK_ROWS = 250_000
@@ -42,8 +43,9 @@ def read_raw(raw: Path, name: str, archives: Iterable[str] = ()) -> bytes:
     for archive in candidates:
         if (raw / archive).is_file():
             with open_archive(raw / archive) as members:
-                for member in _members_named(members, name):
-                    return members.read(member)
+                for member in members.namelist():
+                    if PurePosixPath(member).name == name and not is_debris(member):
+                        return members.read(member)
     message = f"the raw file {name} is missing: it was sought as {', '.join([name, *candidates])}"
     raise SetupError(message)
 
@@ -116,37 +118,13 @@ def copy_pictures(raw: Path, folder: str, targets: Mapping[str, Path]) -> None:
         SetupError: when the folder or a file is missing or the archive is damaged.
     """
     with _open_folder(raw, folder) as (paths, open_path):
-        for name, path in targets.items():
-            if name not in paths:
+        found = {PurePosixPath(path).name: path for path in paths}
+        for name, place in targets.items():
+            if name not in found:
                 message = f"the raw file {folder}/{name} is missing"
                 raise SetupError(message)
-            with open_path(paths[name]) as source, path.open("wb") as target:
+            with open_path(found[name]) as source, place.open("wb") as target:
                 shutil.copyfileobj(source, target)
-
-
-@contextmanager
-def _open_folder(raw: Path, folder: str) -> Iterator[tuple[dict[str, str], FileOpener]]:
-    """Yield the paths of a folder's files by their names, and what opens a path."""
-    if (raw / folder).is_dir():
-        found = (path for path in (raw / folder).rglob("*") if path.is_file())
-        yield {path.name: str(path) for path in found}, _open_file
-        return
-    with _open_shipped(raw, folder) as archive:
-        members = (name for name in archive.namelist() if not is_debris(name))
-        yield {PurePosixPath(name).name: name for name in members}, archive.open
-
-
-def _open_file(path: str) -> IO[bytes]:
-    return Path(path).open("rb")
-
-
-@contextmanager
-def _open_shipped(raw: Path, folder: str) -> Iterator[zipfile.ZipFile]:
-    if not (raw / f"{folder}.zip").is_file():
-        message = f"the raw folder {folder} is missing: it was sought as {folder}/ and {folder}.zip"
-        raise SetupError(message)
-    with open_archive(raw / f"{folder}.zip") as archive:
-        yield archive
 
 
 def read_raw_tree(raw: Path, name: str, suffix: str) -> Iterator[tuple[PurePosixPath, bytes]]:
@@ -155,14 +133,27 @@ def read_raw_tree(raw: Path, name: str, suffix: str) -> Iterator[tuple[PurePosix
     Raises:
         SetupError: when neither is there, or the archive is damaged.
     """
-    if (raw / name).is_dir():
-        for path in sorted((raw / name).rglob(f"*{suffix}")):
-            yield PurePosixPath(path.relative_to(raw).as_posix()), path.read_bytes()
+    with _open_folder(raw, name) as (paths, open_path):
+        for path in sorted(path for path in paths if path.endswith(suffix)):
+            with open_path(path) as file:
+                yield PurePosixPath(path), file.read()
+
+
+@contextmanager
+def _open_folder(raw: Path, folder: str) -> Iterator[tuple[list[str], FileOpener]]:
+    """Yield the paths of a folder's files, or of its archive's members, and what opens them."""
+    if (raw / folder).is_dir():
+        files = (path for path in (raw / folder).rglob("*") if path.is_file())
+        yield (
+            [path.relative_to(raw).as_posix() for path in files],
+            lambda path: (raw / path).open("rb"),
+        )
         return
-    with _open_shipped(raw, name) as archive:
-        for member in sorted(archive.namelist()):
-            if member.endswith(suffix) and not is_debris(member):
-                yield PurePosixPath(member), archive.read(member)
+    if not (raw / f"{folder}.zip").is_file():
+        message = f"the raw folder {folder} is missing: it was sought as {folder}/ and {folder}.zip"
+        raise SetupError(message)
+    with open_archive(raw / f"{folder}.zip") as archive:
+        yield [name for name in archive.namelist() if not is_debris(name)], archive.open
 
 
 @contextmanager
@@ -192,9 +183,3 @@ def write_zip(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
             member = zipfile.ZipInfo(name, _FIXED_DATE)
             member.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(member, data)
-
-
-def _members_named(members: zipfile.ZipFile, name: str) -> Iterator[str]:
-    for member in members.namelist():
-        if PurePosixPath(member).name == name and not is_debris(member):
-            yield member

@@ -46,6 +46,16 @@ class InvalidSubmissionError(Exception):
     """The submission cannot be scored; the text stays inside the grading process."""
 
 
+def require(claim: object, message: str) -> None:
+    """Refuse the submission unless the claim holds.
+
+    Raises:
+        InvalidSubmissionError: when it does not.
+    """
+    if not claim:
+        raise InvalidSubmissionError(message)
+
+
 @dataclass(frozen=True, slots=True)
 class Caps:
     """The limits beyond which a table is refused unread.
@@ -92,9 +102,9 @@ def read_table(data: bytes, caps: Caps) -> pd.DataFrame:
 
 
 def _refuse_bombs(data: bytes, caps: Caps) -> None:
-    _require(len(data) <= caps.file_bytes, "the file is too large")
-    _require(_count_lines(data) <= caps.lines, "the table has too many rows")
-    _require(_longest_line(data) <= caps.line_bytes, "a line is too long")
+    require(len(data) <= caps.file_bytes, "the file is too large")
+    require(_count_lines(data) <= caps.lines, "the table has too many rows")
+    require(_longest_line(data) <= caps.line_bytes, "a line is too long")
 
 
 def _count_lines(data: bytes) -> int:
@@ -113,8 +123,8 @@ def _longest_line(data: bytes) -> int:
 
 
 def _refuse_other_formats(data: bytes) -> None:
-    _require(not data.startswith(_BINARY_OPENINGS), "the file is not plain text")
-    _require(b"\0" not in data, "the file contains NUL bytes")
+    require(not data.startswith(_BINARY_OPENINGS), "the file is not plain text")
+    require(b"\0" not in data, "the file contains NUL bytes")
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for _, piece in _pieces(data):
@@ -136,10 +146,10 @@ def _check_first_records(data: bytes, caps: Caps) -> None:
     records = _records(data)
     header, first = next(records, []), next(records, [])
     columns = max(len(header), len(first))
-    _require(columns <= caps.columns, "the table has too many columns")
-    _require(columns * _count_lines(data) <= caps.cells, "the table has too many cells")
+    require(columns <= caps.columns, "the table has too many columns")
+    require(columns * _count_lines(data) <= caps.cells, "the table has too many cells")
     names = [name for name in header if name]
-    _require(len(names) == len(set(names)), "a column name stands twice")
+    require(len(names) == len(set(names)), "a column name stands twice")
 
 
 def _records(data: bytes) -> Iterator[list[str]]:
@@ -148,8 +158,3 @@ def _records(data: bytes) -> Iterator[list[str]]:
     for record in csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline="")):
         if len(record) > 1 or any(name.strip(" \t") for name in record):
             yield record
-
-
-def _require(claim: bool, message: str) -> None:  # noqa: FBT001
-    if not claim:
-        raise InvalidSubmissionError(message)

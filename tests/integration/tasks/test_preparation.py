@@ -23,7 +23,7 @@ from reward_server.tasks.base import Source
 from reward_server.tasks.folders import find_folders, read_card
 from reward_server.tasks.manifest import read_manifest
 from reward_server.tasks.preparation import mlebench_checksums
-from reward_server.tasks.preparation.inspection import check_task
+from reward_server.tasks.preparation.inspection import inspect_task
 from reward_server.tasks.preparation.mlebench_checksums import compare_with_mlebench
 from reward_server.tasks.preparation.prepare import prepare_task
 from reward_server.tasks.preparation.steps import PreparationStage, PreparationStep
@@ -194,7 +194,7 @@ def test_preparing_again_replaces_the_data_and_leaves_nothing_behind(
     second = prepare_task(FOLDERS[SPOOKY], tmp_path)
     assert first.data_digest != second.data_digest
     assert [path.name for path in (tmp_path / SPOOKY).iterdir()] == ["prepared"]
-    assert check_task(FOLDERS[SPOOKY], tmp_path, grade_all) == ()
+    assert inspect_task(FOLDERS[SPOOKY], tmp_path, grade_all).failures == ()
     assert {step.task_id for step in steps} == {SPOOKY}
     stages = list(dict.fromkeys(step.stage for step in steps))
     wanted = [
@@ -218,7 +218,7 @@ def test_a_failed_preparation_keeps_the_old_data(
     (tmp_path / "raw").mkdir()
     with pytest.raises(SetupError):
         prepare_task(FOLDERS[SPOOKY], tmp_path / "data", raw=tmp_path / "raw")
-    assert check_task(FOLDERS[SPOOKY], tmp_path / "data", grade_all) == ()
+    assert inspect_task(FOLDERS[SPOOKY], tmp_path / "data", grade_all).failures == ()
 
 
 def test_the_manifest_is_written_and_stays_out_of_public(tmp_path: Path) -> None:
@@ -257,7 +257,8 @@ def test_damage_is_found(
     shutil.copytree(data_dir / SPOOKY, tmp_path / SPOOKY)
     assert callable(damage)
     damage(tmp_path / SPOOKY / "prepared")
-    assert any(problem in found for found in check_task(FOLDERS[SPOOKY], tmp_path, grade_all))
+    report = inspect_task(FOLDERS[SPOOKY], tmp_path, grade_all)
+    assert any(problem in found.sentence for found in report.failures)
 
 
 @pytest.mark.parametrize("task_id", FOLDERS)
@@ -330,4 +331,4 @@ def test_raw_data_is_compared_with_mle_benchs_own(
 def test_a_prepared_twin_passes_every_check(
     task_id: str, data_dir: Path, grade_all: GradeSubmissions
 ) -> None:
-    assert check_task(FOLDERS[task_id], data_dir, grade_all) == ()
+    assert inspect_task(FOLDERS[task_id], data_dir, grade_all).failures == ()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reward_server.tasks.sdk.checks import align_binary
-from reward_server.tasks.sdk.metrics import roc_auc
+from reward_server.tasks.sdk.metrics import roc_auc as score
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from reward_server.tasks.sdk.checks import Floats
+
+__all__ = ["align", "score"]
 
 KEY = "Comment"
 
@@ -27,8 +29,3 @@ def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Floats, Floa
         id_column=KEY,
         target="Insult",
     )
-
-
-def score(truth: Floats, prediction: Floats) -> float:
-    """Return the area under the ROC curve."""
-    return roc_auc(truth, prediction)

@@ -13,46 +13,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from reward_server.tasks.sdk.words import WordLists, pick
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-STEMS = (
-    "turnip", "walnut", "biscuit", "teapot", "cabbage", "noodle", "pickle", "muffin", "goose",
-    "parrot", "pudding", "button", "bucket", "carrot", "pebble", "mitten", "waffle", "pretzel",
-    "potato", "radish", "spoon", "kettle", "ladle", "bobble", "custard", "crumpet", "trumpet",
-    "bramble", "puddle", "feather", "marble", "thimble", "barrel", "basket", "lantern", "ribbon",
-    "pancake", "sausage", "mustard", "parsnip", "gravel", "sponge", "shovel", "bonnet", "wobble",
-    "pillow", "candle", "saddle", "beetle", "herring", "haddock", "trouser", "slipper", "cushion",
-)  # fmt: skip
-ENDINGS = (
-    "chops", "boots", "brain", "nose", "pants", "whiskers", "socks", "ears", "hat", "knees",
-    "toes", "cheeks",
-)  # fmt: skip
-ADJECTIVES = (
-    "soggy", "wobbly", "dusty", "shiny", "rusty", "sleepy", "salty", "fuzzy", "stale", "crooked",
-    "noisy", "clumsy", "gloomy", "lumpy", "bouncy", "crumbly", "squeaky", "grumpy", "tiny",
-    "giant", "famous", "ordinary", "proper", "lukewarm", "mouldy", "velvet", "wooden", "paper",
-)  # fmt: skip
-OTHERS = ("he is", "she is", "the coach is", "the mayor is", "my cousin is", "the singer is")
-MILD = ("fine", "right", "wrong", "late", "new here", "on holiday", "a regular", "from the north")
-OPENINGS = (
-    "Did you watch the match last night?", "Thank you for the link.", "I read the whole article.",
-    "You can see the numbers on their page.", "This thread is long.", "Nobody asked about taxes.",
-    "As you said, the bridge was closed.", "The weather ruined the parade, you know.",
-    "We talked about this on monday.", "If you look at the map it is clear.", "Good point above.",
-    "They moved the station again.", "Honestly I liked the first album more.",
-    "You wrote that the council voted twice.", "My bus was late so I missed it.",
-    "I think you mixed up the two teams.", "The recipe needs more salt.", "Prices went up again.",
-    "Can you post the source?", "It is only a game.", "The new phone has no button.",
-    "He scored in the last minute.", "You should try the older version.", "What a long season.",
-)  # fmt: skip
-CLOSINGS = (
-    "", "", "", "Cheers.", "Good night all.", "See you next week.", "Just my two cents.", "LOL",
-    "End of story.", "Moving on.", "Back to work...", "Enough of this topic.", "Have a nice day.",
-    "That is all I have to say!!", "Read it again.", "Peace.",
-)  # fmt: skip
-BREAKS = (" ", " ", " ", " ", " ", " ", r"\n", r"\n\n", r"\xa0 ", r" \u2026 ")
+WORDS = WordLists(__file__)
 _INSULTS_SHARE = 0.27
 _TEST_SHARE = 2 / 3
 _SPARE_SHARE = 0.05
@@ -86,20 +53,24 @@ def _comments(rng: np.random.Generator, total: int) -> pd.DataFrame:
 def _remarks(rng: np.random.Generator, count: int) -> pd.DataFrame:
     """Draw remarks and how heated each is: unkind words count, and to whom they are said."""
     adjectives, stems, endings = (
-        rng.integers(0, len(words), count) for words in (ADJECTIVES, STEMS, ENDINGS)
+        rng.integers(0, len(words), count)
+        for words in (WORDS.adjectives, WORDS.stems, WORDS.endings)
     )
     is_named, is_direct = rng.random(count) < 0.8, rng.random(count) < 0.5
     heat = (
-        1.5 * _meanings(rng, ADJECTIVES)[adjectives]
-        + is_named * (0.5 * _meanings(rng, STEMS)[stems] + 2.0 * _meanings(rng, ENDINGS)[endings])
+        1.5 * _meanings(rng, WORDS.adjectives)[adjectives]
+        + is_named
+        * (0.5 * _meanings(rng, WORDS.stems)[stems] + 2.0 * _meanings(rng, WORDS.endings)[endings])
         + is_named * np.where(is_direct, 1.4, -1.4)
         + 0.8 * rng.logistic(size=count)
     )
-    names = np.where(is_named, np.char.add(np.take(STEMS, stems), np.take(ENDINGS, endings)), "fan")
+    names = np.where(
+        is_named, np.char.add(np.take(WORDS.stems, stems), np.take(WORDS.endings, endings)), "fan"
+    )
     remarks = [
         _remark(rng, str(adjective), str(name), is_direct=bool(direct))
         for adjective, name, direct in zip(
-            np.take(ADJECTIVES, adjectives), names, is_direct, strict=True
+            np.take(WORDS.adjectives, adjectives), names, is_direct, strict=True
         )
     ]
     return pd.DataFrame({"remark": remarks, "heat": heat})
@@ -111,24 +82,24 @@ def _meanings(rng: np.random.Generator, words: Sequence[str]) -> Numbers:
 
 def _remark(rng: np.random.Generator, adjective: str, name: str, *, is_direct: bool) -> str:
     """Call either the reader or someone else a name; the same words serve for both."""
-    mild, other = _pick(rng, MILD), _pick(rng, OTHERS)
+    mild, other = pick(rng, WORDS.mild), pick(rng, WORDS.others)
     meant, spared = ("you are", other) if is_direct else (other, "you are")
     called = f"{meant} a {adjective} {name}"
     clauses = [f"{spared} {mild}", called] if rng.random() < 0.5 else [called, f"{spared} {mild}"]
     text = " and ".join(clauses)
-    return text[0].upper() + text[1:] + _pick(rng, (".", ".", "!", "!!", "..."))
+    return text[0].upper() + text[1:] + pick(rng, (".", ".", "!", "!!", "..."))
 
 
 def _text(rng: np.random.Generator, remark: str) -> str:
     """Put a remark among others, in Kaggle's way: in double quotes, with escapes."""
-    openings = [OPENINGS[i] for i in rng.integers(0, len(OPENINGS), rng.integers(1, 4))]
+    openings = [WORDS.openings[i] for i in rng.integers(0, len(WORDS.openings), rng.integers(1, 4))]
     if rng.random() < 0.08:
         openings[0] = rf"\"{openings[0]}\" they said."
-    sentences = [*openings, _pick(rng, CLOSINGS)]
+    sentences = [*openings, pick(rng, WORDS.closings)]
     sentences.insert(int(rng.integers(0, len(openings) + 1)), remark)
     text = ""
     for sentence in filter(None, sentences):
-        text += (_pick(rng, BREAKS) if text else "") + sentence
+        text += (pick(rng, WORDS.breaks) if text else "") + sentence
     return f'"{text}"'
 
 
@@ -137,7 +108,3 @@ def _dates(rng: np.random.Generator, count: int) -> pd.Series:
     seconds = pd.to_timedelta(rng.integers(0, _YEAR_SECONDS, count), unit="s")
     written = (pd.Timestamp("2012-01-01") + seconds).strftime("%Y%m%d%H%M%SZ")
     return pd.Series(written).where(rng.random(count) > 0.18)
-
-
-def _pick(rng: np.random.Generator, choices: Sequence[str]) -> str:
-    return choices[int(rng.integers(0, len(choices)))]

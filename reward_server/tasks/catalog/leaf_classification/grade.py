@@ -13,12 +13,14 @@ from reward_server.tasks.sdk.checks import (
     require_rows,
     sort_alike,
 )
-from reward_server.tasks.sdk.metrics import multiclass_log_loss
+from reward_server.tasks.sdk.metrics import multiclass_log_loss as score
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from reward_server.tasks.sdk.checks import Floats
+
+__all__ = ["align", "score"]
 
 
 def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Floats, Floats]:
@@ -29,8 +31,3 @@ def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Floats, Floa
     require_distributions(submission[columns])
     theirs, ours = sort_alike(submission, answers, "id")
     return ours[columns].to_numpy(np.float64), theirs[columns].to_numpy(np.float64)
-
-
-def score(truth: Floats, prediction: Floats) -> float:
-    """Return the multiclass log loss."""
-    return multiclass_log_loss(truth, prediction)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score
 
 from reward_server.tasks.sdk.checks import (
-    require,
     require_columns,
     require_numeric,
     require_rows,
+    require_whole,
     sort_alike,
 )
 
@@ -29,7 +29,10 @@ def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Whole, Whole
     require_rows(submission, answers)
     require_numeric(submission[["score"]])
     theirs, ours = sort_alike(submission, answers, "essay_id")
-    return _whole(ours["score"]), _whole(theirs["score"])
+    truth, prediction = ours["score"].to_numpy(), theirs["score"].to_numpy()
+    require_whole(truth)
+    require_whole(prediction)
+    return truth, prediction
 
 
 def score(truth: Whole, prediction: Whole) -> float:
@@ -37,11 +40,3 @@ def score(truth: Whole, prediction: Whole) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # nothing but one label: not a number, so not valid
         return float(cohen_kappa_score(prediction, truth, weights="quadratic"))
-
-
-def _whole(scores: pd.Series) -> Whole:
-    values = scores.to_numpy()
-    if values.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):
-            require((values == values.astype(np.int64)).all(), "a score is not a whole number")
-    return values

@@ -14,61 +14,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from reward_server.tasks.sdk.words import WordLists
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-SENTENCES = (
-    "{link}{people} {think} that the {noun} is {adjective}.",
-    "{link}the {noun} could {act} the {other} in a {adjective} way.",
-    "{link}it is {adjective} to {act} the {noun}.",
-    "{link}I {think} that {people} should {act} their {noun}.",
-    "{link}one {adjective} reason is that the {noun} would {act} the {other}.",
-    "{link}nobody can {act} the {noun} without a {adjective} {other}.",
-    "{link}the article says that {percent} percent of {people} {act} the {noun} every year.",
-    "{link}when {people} {act} the {noun}, the {other} becomes {adjective}.",
-    "{link}some {people} {think} the opposite, but the {noun} doesn't {act} anyone.",
-    "{link}a {adjective} {noun} would be enough to {act} the {other}.",
-    "{link}my {other} was {adjective}, and I {think} that is why we should {act} the {noun}.",
-    "{link}in the passage the author tries to {act} the {noun} with a {adjective} {other}.",
-)
-TOPICS = (
-    ("garden", "school", "lunch", "teacher", "harvest", "playground", "budget", "kitchen"),
-    ("bus", "city", "driver", "route", "ticket", "traffic", "station", "neighbourhood"),
-    ("robot", "classroom", "lesson", "homework", "computer", "exam", "library", "tablet"),
-    ("planet", "mission", "rocket", "telescope", "astronaut", "atmosphere", "surface", "crater"),
-    ("election", "vote", "state", "president", "campaign", "result", "law", "candidate"),
-    ("river", "forest", "bridge", "farm", "village", "storm", "harbour", "valley"),
-    ("museum", "painting", "visitor", "guide", "statue", "exhibition", "tour", "collection"),
-)
-PEOPLE = (
-    "people", "students", "parents", "teachers", "experts", "citizens", "neighbours", "children",
-    "scientists", "drivers", "readers", "voters", "workers", "families",
-)  # fmt: skip
-THINK = (
-    "think", "believe", "say", "argue", "claim", "insist", "suggest", "admit", "feel", "notice",
-    "contend", "realise", "agree", "hope", "know", "guess", "assume", "maintain", "conclude",
-    "explain",
-)  # fmt: skip
-ACT = (
-    "help", "change", "improve", "affect", "support", "transform", "strengthen", "ruin", "fix",
-    "protect", "replace", "enjoy", "share", "question", "understand", "organise", "use", "build",
-    "defend", "weaken", "finance", "repair", "explore", "ignore", "keep", "examine", "celebrate",
-    "challenge", "make", "promote",
-)  # fmt: skip
-ADJECTIVES = (
-    "good", "bad", "nice", "big", "important", "essential", "beneficial", "remarkable", "cool",
-    "great", "small", "useful", "valuable", "fun", "crucial", "significant", "weird", "simple",
-    "sustainable", "reliable", "boring", "practical", "controversial", "easy", "hard", "clear",
-    "plausible", "awesome", "reasonable", "fair", "complicated", "convincing", "happy", "costly",
-    "effective", "normal", "ambitious", "strange", "thorough", "real",
-)  # fmt: skip
-LINKS = (
-    "Also, ", "So ", "And then ", "However, ", "Moreover, ", "Because of this, ", "In addition, ",
-    "First of all, ", "Like I said, ", "On the other hand, ", "For example, ", "Therefore, ",
-    "Plus ", "As a result, ", "But ", "To begin with, ", "In my opinion, ", "Nevertheless, ",
-    "Basically ", "Consequently, ",
-)  # fmt: skip
+WORDS = WordLists(__file__)
+TOPICS = tuple(WORDS.groups("topics").values())
 SHARES = (0.072, 0.273, 0.363, 0.227, 0.056, 0.009)
 _LINKED_SHARE = 0.6
 _SLIP_LETTERS = 4
@@ -100,7 +53,12 @@ def generate(raw: Path, seed: int, rows: int) -> None:
     """Write train.csv with `rows` essays."""
     rng = np.random.default_rng(seed)
     writers = Writers(*rng.normal(size=(4, rows)))
-    taste = Taste(*(_preferences(rng, words) for words in (THINK, ACT, ADJECTIVES, LINKS)))
+    taste = Taste(
+        *(
+            _preferences(rng, words)
+            for words in (WORDS.think, WORDS.act, WORDS.adjectives, WORDS.links)
+        )
+    )
     table = pd.DataFrame(
         {
             "essay_id": [f"{n:07x}" for n in rng.choice(16**7, rows, replace=False)],
@@ -127,7 +85,7 @@ def _scores(rng: np.random.Generator, writers: Writers) -> NDArray[np.intp]:
 def _essay(rng: np.random.Generator, writers: Writers, writer: int, taste: Taste) -> str:
     count = int(np.clip(np.exp(2.6 + 0.35 * writers.length[writer] + rng.normal(0, 0.1)), 4, 60))
     words = _words(rng, count, writers.vocabulary[writer], writers.links[writer], taste)
-    patterns = _choose(rng, SENTENCES, count)
+    patterns = _choose(rng, WORDS.sentences, count)
     rows = zip(*words.values(), strict=True)
     sentences = [
         pattern.format(**dict(zip(words, row, strict=True)))
@@ -143,13 +101,13 @@ def _words(
     """Choose what goes into each of the sentences of one essay."""
     topic = TOPICS[int(rng.integers(0, len(TOPICS)))]
     linked = (rng.random(count) < _LINKED_SHARE).tolist()
-    chosen = _choose(rng, LINKS, count, 0.8 * links * taste.links)
+    chosen = _choose(rng, WORDS.links, count, 0.8 * links * taste.links)
     return {
-        "think": _choose(rng, THINK, count, 0.8 * vocabulary * taste.think),
-        "act": _choose(rng, ACT, count, 0.8 * vocabulary * taste.act),
-        "adjective": _choose(rng, ADJECTIVES, count, 0.8 * vocabulary * taste.adjectives),
+        "think": _choose(rng, WORDS.think, count, 0.8 * vocabulary * taste.think),
+        "act": _choose(rng, WORDS.act, count, 0.8 * vocabulary * taste.act),
+        "adjective": _choose(rng, WORDS.adjectives, count, 0.8 * vocabulary * taste.adjectives),
         "link": [link if use else "" for link, use in zip(chosen, linked, strict=True)],
-        "people": _choose(rng, PEOPLE, count),
+        "people": _choose(rng, WORDS.people, count),
         "noun": _choose(rng, topic, count),
         "other": _choose(rng, topic, count),
         "percent": [str(number) for number in rng.integers(5, 96, count)],

@@ -15,12 +15,14 @@ from reward_server.tasks.sdk.checks import (
     require_rows,
     sort_alike,
 )
-from reward_server.tasks.sdk.metrics import multiclass_log_loss
+from reward_server.tasks.sdk.metrics import multiclass_log_loss as score
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from reward_server.tasks.sdk.checks import Floats
+
+__all__ = ["align", "score"]
 
 OUTCOMES = ["winner_model_a", "winner_model_b", "winner_tie"]
 
@@ -34,11 +36,6 @@ def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Floats, Floa
     require((_sums(submission[OUTCOMES]) == 1).all(), "a row does not sum to one")
     theirs, ours = sort_alike(submission, answers, "id")
     return ours[OUTCOMES].to_numpy(np.float64), theirs[OUTCOMES].to_numpy(np.float64)
-
-
-def score(truth: Floats, prediction: Floats) -> float:
-    """Return the multiclass log loss."""
-    return multiclass_log_loss(truth, prediction)
 
 
 def _sums(probabilities: pd.DataFrame) -> Floats:

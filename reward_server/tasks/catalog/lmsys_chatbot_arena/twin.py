@@ -16,56 +16,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from reward_server.tasks.sdk.words import WordLists
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-MAKERS = ("aster", "birch", "cobalt", "dune", "ember", "fjord", "gale", "heron", "iris", "juniper")
-SUFFIXES = ("7b-chat", "13b", "34b-instruct", "70b-chat", "turbo", "1-preview")
-SUBJECTS = {
-    "bread": ("flour", "yeast", "oven", "dough", "crust", "salt"),
-    "chess": ("opening", "knight", "endgame", "pawn", "tempo", "sacrifice"),
-    "python": ("function", "list", "loop", "decorator", "exception", "module"),
-    "gardens": ("compost", "seedling", "mulch", "trellis", "pruning", "soil"),
-    "money": ("budget", "savings", "interest", "loan", "inflation", "portfolio"),
-    "sleep": ("melatonin", "bedtime", "caffeine", "nap", "pillow", "routine"),
-    "history": ("empire", "treaty", "archive", "dynasty", "revolt", "census"),
-    "travel": ("visa", "itinerary", "luggage", "hostel", "ferry", "passport"),
-    "physics": ("momentum", "entropy", "photon", "vacuum", "inertia", "orbit"),
-    "music": ("chord", "rhythm", "melody", "scale", "tempo", "harmony"),
-    "running": ("stride", "cadence", "marathon", "cooldown", "pace", "sprint"),
-    "writing": ("plot", "narrator", "draft", "dialogue", "metaphor", "stanza"),
-    "databases": ("index", "query", "schema", "transaction", "replica", "backup"),
-    "dogs": ("leash", "puppy", "treat", "kennel", "obedience", "grooming"),
-    "cameras": ("aperture", "shutter", "tripod", "exposure", "sensor", "flash"),
-    "law": ("contract", "clause", "liability", "appeal", "statute", "witness"),
-}
-QUESTIONS = (
-    "How do I get better at {subject} when the {one} goes wrong?", "Explain {one} and {two}.",
-    "What is the difference between {one} and {two} in {subject}?", "Write about {subject}.",
-    "Give me five tips on {subject}, above all on the {one}.", "Why does the {one} matter?",
-    "I am new to {subject}. Where do I begin with {one} and {two}?", "Is {one} worth the trouble?",
-    "Write a short poem about a {one}.", "Help, my {one} does not work with the {two}!",
-)  # fmt: skip
-STATEMENTS = (
-    "Start with the {one} and leave the {two} for later.", "The {one} depends on the {two}.",
-    "Most people underrate the {one}.", "A good {one} makes the {two} far easier.",
-    "First look at the {one}, then adjust the {two} in small steps.",
-    "Keep a note of every change to the {one}.", "The {two} is where beginners slip.",
-    "Without a proper {one}, even the best {two} will not help.",
-    "There are three kinds of {one}, and each asks for another {two}.",
-    "Compare your {one} with that of somebody who has done this for years.",
-)  # fmt: skip
-TURNS = (
-    "Sure!", "Of course, happy to help.", "Great question!", "As an AI language model, I must say:",
-    "I'm sorry, but I can't be certain.", "Let me explain step by step.", "In short:",
-    "It depends on many factors.", "Here is a summary.", "For example, take last year.",
-    "Please consult a professional.", "I hope this helps!", "Let me know if you have questions.",
-    "On the other hand, opinions differ.", "To be honest, nobody knows.", "Good luck!",
-    "Here's the thing.", "That said, be careful.", "According to experts, this is well known.",
-    "**Note:**", "Overall, it is worth it.", "Feel free to ask for more \U0001f60a",
-    "I think so, at least.", "Remember that practice matters.", "Absolutely.", "Well, actually,",
-    "This is a complex topic.", "Let's dive in!", "Thank you for asking.", "No.",
-)  # fmt: skip
+WORDS = WordLists(__file__)
+SUBJECTS = WORDS.groups("subjects")
 OUTCOMES = ("winner_model_a", "winner_model_b", "winner_tie")
 _MODELS = 24
 _MOST_STATEMENTS, _ENOUGH_STATEMENTS = 14, 11
@@ -107,7 +64,7 @@ def generate(raw: Path, seed: int, rows: int) -> None:
     first = rng.integers(0, _MODELS, rows)
     second = (first + rng.integers(1, _MODELS, rows)) % _MODELS
     sides = [_answers(rng, models, chosen) for chosen in (first, second)]
-    likings = rng.permutation(np.linspace(-1, 1, len(TURNS)))
+    likings = rng.permutation(np.linspace(-1, 1, len(WORDS.turns)))
     worth = [_worth(models, side, likings) for side in sides]
     outcome = _outcomes(rng, worth[0] - worth[1])
     subjects = rng.integers(0, len(SUBJECTS), rows)
@@ -128,7 +85,7 @@ def generate(raw: Path, seed: int, rows: int) -> None:
 
 
 def _models(rng: np.random.Generator) -> Models:
-    names = np.array([f"{maker}-{suffix}" for maker in MAKERS for suffix in SUFFIXES])
+    names = np.array([f"{maker}-{suffix}" for maker in WORDS.makers for suffix in WORDS.suffixes])
     return Models(
         names=rng.choice(names, _MODELS, replace=False),
         verbosity=rng.permutation(np.linspace(3.0, 9.0, _MODELS)),
@@ -140,7 +97,7 @@ def _models(rng: np.random.Generator) -> Models:
 
 def _answers(rng: np.random.Generator, models: Models, chosen: Codes) -> Answers:
     rows = len(chosen)
-    orders = rng.random((rows, len(TURNS))).argsort(axis=1)
+    orders = rng.random((rows, len(WORDS.turns))).argsort(axis=1)
     return Answers(
         models=chosen,
         statements=(1 + rng.poisson(models.verbosity[chosen])).clip(1, _MOST_STATEMENTS),
@@ -176,7 +133,9 @@ def _prompts(rng: np.random.Generator, subjects: Codes, lengths: Codes) -> list[
     prompts = []
     for subject, length in zip(subjects, lengths, strict=True):
         name, words = vocabularies[subject]
-        questions = [QUESTIONS[number] for number in rng.integers(0, len(QUESTIONS), length)]
+        questions = [
+            WORDS.questions[number] for number in rng.integers(0, len(WORDS.questions), length)
+        ]
         pairs = [_two_of(rng, words) for _ in questions]
         filled = [
             question.format(subject=name, one=one, two=two)
@@ -192,7 +151,7 @@ def _responses(
     texts = []
     for row, (subject, length) in enumerate(zip(subjects, lengths, strict=True)):
         said = _statements(rng, subject, answers.statements[row], answers.on_subject[row])
-        turns = [TURNS[turn] for turn in answers.turns[row]]
+        turns = [WORDS.turns[turn] for turn in answers.turns[row]]
         joint = "\n- " if answers.has_list[row] else " "
         halves = [said] if length == 1 else [said[::2], said[1::2]]
         parts: list[str | None] = [joint.join([turns[0], *half]) for half in halves]
@@ -211,7 +170,7 @@ def _statements(rng: np.random.Generator, subject: int, total: int, on_subject: 
         is_kept = kept[len(said)]
         elsewhere = (subject + rng.integers(1, len(vocabularies))) % len(vocabularies)
         one, two = _two_of(rng, vocabularies[subject if is_kept else elsewhere])
-        said.append(STATEMENTS[number % len(STATEMENTS)].format(one=one, two=two))
+        said.append(WORDS.statements[number % len(WORDS.statements)].format(one=one, two=two))
     return said
 
 

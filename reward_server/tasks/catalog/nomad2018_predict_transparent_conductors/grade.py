@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from reward_server.tasks.sdk.checks import align_numbers
-from reward_server.tasks.sdk.metrics import mean_columnwise_rmsle
+from reward_server.tasks.sdk.metrics import mean_columnwise_rmsle as score
 
-if TYPE_CHECKING:
-    import pandas as pd
+__all__ = ["align", "score"]
 
-    from reward_server.tasks.sdk.checks import Floats
-
-
-def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Floats, Floats]:
-    """Pair predicted and true energies row by row."""
-    return align_numbers(submission, answers, ("formation_energy_ev_natom", "bandgap_energy_ev"))
-
-
-def score(truth: Floats, prediction: Floats) -> float:
-    """Return the mean of both columns' RMSLE."""
-    return mean_columnwise_rmsle(truth, prediction)
+align = partial(align_numbers, columns=("formation_energy_ev_natom", "bandgap_energy_ev"))

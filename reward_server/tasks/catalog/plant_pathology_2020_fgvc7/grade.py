@@ -8,12 +8,14 @@ import numpy as np
 from pandas.api.types import is_numeric_dtype
 
 from reward_server.tasks.sdk.checks import require, require_finite, require_rows, sort_alike
-from reward_server.tasks.sdk.metrics import mean_columnwise_roc_auc
+from reward_server.tasks.sdk.metrics import mean_columnwise_roc_auc as score
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from reward_server.tasks.sdk.checks import Floats
+
+__all__ = ["align", "score"]
 
 STATES = ["healthy", "multiple_diseases", "rust", "scab"]
 
@@ -27,11 +29,6 @@ def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Floats, Floa
     prediction = np.column_stack([_rank(theirs[state]) for state in STATES])
     require((truth.min(axis=0) < truth.max(axis=0)).all(), "a state is the same for all leaves")
     return truth, prediction
-
-
-def score(truth: Floats, prediction: Floats) -> float:
-    """Return the mean of the four areas under the ROC curve."""
-    return mean_columnwise_roc_auc(truth, prediction)
 
 
 def _rank(values: pd.Series) -> Floats:

@@ -13,49 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from reward_server.tasks.sdk.words import WordLists
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-OPENINGS = (
-    "Hello everyone", "Hi there", "Good evening", "Hey folks", "First time asking here",
-    "Long time lurker", "Greetings from {town}", "I never thought I would post this",
-)  # fmt: skip
-TOWNS = ("Ohio", "Leeds", "Texas", "Toronto", "Maine", "Oregon", "Cardiff", "Iowa", "Perth")
-REASONS = (
-    "my paycheck is late", "the rent took everything", "my car broke down again",
-    "we moved house this week", "I am studying for finals", "my kids are home with me",
-    "my roommate ate the leftovers", "the oven stopped working", "I lost my job in spring",
-    "my girlfriend is ill", "the bank closed my account", "I worked a double shift",
-    "our team lost the match", "it is my birthday tomorrow", "I am stuck in the dorm",
-    "the fridge is empty until friday", "my brother is visiting", "I am craving cheese",
-)  # fmt: skip
-FILLERS = (
-    "It has been a rough month", "I can show proof if needed", "Anything would help",
-    "I will pay it forward when I can", "There is a shop around the corner",
-    "I have been eating noodles for days", "We would be so grateful", "No pressure at all",
-    "I promise to post a picture", "I do not like asking", "Plain cheese is fine",
-    "I am happy to draw something in return", "It would make our night",
-)  # fmt: skip
-CLOSINGS = ("Thank you", "Thanks for reading", "Have a great night", "Cheers", "Bless you all")
-TITLES = ("hungry in {town}", "would love a pizza tonight", "{town}, could use some help")
-SUBREDDITS = (
-    "AskReddit", "funny", "pics", "gaming", "aww", "science", "music", "movies", "books",
-    "cooking", "fitness", "travel", "soccer", "guitar", "linux", "gardening", "history",
-    "photography", "trees", "Random_Acts_Of_Pizza",
-)  # fmt: skip
-AT_RETRIEVAL = (
-    "number_of_downvotes_of_request_at_retrieval", "number_of_upvotes_of_request_at_retrieval",
-    "post_was_edited", "request_number_of_comments_at_retrieval", "request_text",
-    "requester_account_age_in_days_at_retrieval",
-    "requester_days_since_first_post_on_raop_at_retrieval",
-    "requester_number_of_comments_at_retrieval",
-    "requester_number_of_comments_in_raop_at_retrieval",
-    "requester_number_of_posts_at_retrieval", "requester_number_of_posts_on_raop_at_retrieval",
-    "requester_received_pizza", "requester_upvotes_minus_downvotes_at_retrieval",
-    "requester_upvotes_plus_downvotes_at_retrieval", "requester_user_flair",
-)  # fmt: skip
+WORDS = WordLists(__file__)
 _FIRST_SECOND, _LAST_SECOND = 1_300_000_000, 1_380_000_000
 _SUCCESS_SHARE = 0.3
 
@@ -66,13 +31,16 @@ def generate(raw: Path, seed: int, rows: int) -> None:
     """Write train.json with `rows` requests and test.json with two fifths as many."""
     rng = np.random.default_rng(seed)
     total = rows + 2 * rows // 5
-    people, mentions = _people(rng, total), rng.random((total, len(REASONS))) < 2 / len(REASONS)
+    people, mentions = (
+        _people(rng, total),
+        rng.random((total, len(WORDS.reasons))) < 2 / len(WORDS.reasons),
+    )
     received = _outcomes(rng, people, mentions)
     requests = [
         _request(rng, person, mentioned, received=bool(outcome))
         for person, mentioned, outcome in zip(_rows(people), mentions, received, strict=True)
     ]
-    hidden = set(AT_RETRIEVAL)
+    hidden = set(WORDS.at_retrieval)
     test = [{k: v for k, v in request.items() if k not in hidden} for request in requests[rows:]]
     (raw / "train.json").write_text(json.dumps(requests[:rows], indent=1), encoding="utf-8")
     (raw / "test.json").write_text(json.dumps(test, indent=1), encoding="utf-8")
@@ -90,7 +58,7 @@ def _people(rng: np.random.Generator, total: int) -> pd.DataFrame:
             "raop_comments": rng.poisson(0.6, total) * (rng.random(total) < 0.4),
             "raop_posts": (rng.random(total) < 0.1).astype(int),
             "raop_days": rng.exponential(60, total) * (rng.random(total) < 0.2),
-            "subreddits": rng.integers(0, len(SUBREDDITS), total),
+            "subreddits": rng.integers(0, len(WORDS.subreddits), total),
             "balance": (votes * rng.uniform(0.1, 0.9, total)).astype(int),
             "votes": votes,
             "second": rng.integers(_FIRST_SECOND, _LAST_SECOND, total),
@@ -112,7 +80,7 @@ def _outcomes(
     evening = np.cos(2 * np.pi * ((people["second"] % 86_400) / 86_400 - rng.random()))
     combined = 1.1 * old * active + 0.8 * varied * np.sign(evening)
     plain = 0.6 * active + 0.3 * (people["fillers"] - 4) + 0.6 * (people["raop_comments"] > 0)
-    words = mentions @ rng.permutation(np.linspace(-0.8, 0.8, len(REASONS)))
+    words = mentions @ rng.permutation(np.linspace(-0.8, 0.8, len(WORDS.reasons)))
     logit = 1.5 * (combined + plain + words)
     chance = logit + rng.logistic(size=len(people))
     return np.asarray(chance > np.quantile(chance, 1 - _SUCCESS_SHARE))
@@ -134,11 +102,11 @@ def _request(
 
 
 def _at_request(rng: np.random.Generator, person: Fields) -> Fields:
-    subreddits = rng.choice(SUBREDDITS, person["subreddits"], replace=False)
+    subreddits = rng.choice(WORDS.subreddits, person["subreddits"], replace=False)
     return {
         "giver_username_if_known": "N/A",
         "request_id": "t3_" + _letters(rng, 8),
-        "request_title": "[REQUEST] " + _fill_in(rng, rng.choice(TITLES)),
+        "request_title": "[REQUEST] " + _fill_in(rng, rng.choice(WORDS.titles)),
         "requester_account_age_in_days_at_request": person["age"],
         "requester_days_since_first_post_on_raop_at_request": person["raop_days"],
         "requester_number_of_comments_at_request": person["comments"],
@@ -174,14 +142,14 @@ def _at_retrieval(rng: np.random.Generator, person: Fields) -> Fields:
 
 
 def _text(rng: np.random.Generator, mentioned: NDArray[np.intp], fillers: int) -> str:
-    sentences = [_fill_in(rng, rng.choice(OPENINGS))]
-    sentences += [f"The thing is, {REASONS[reason]}" for reason in mentioned]
-    sentences += list(rng.choice(FILLERS, fillers, replace=False))
-    return ". ".join([*sentences, str(rng.choice(CLOSINGS))]) + "."
+    sentences = [_fill_in(rng, rng.choice(WORDS.openings))]
+    sentences += [f"The thing is, {WORDS.reasons[reason]}" for reason in mentioned]
+    sentences += list(rng.choice(WORDS.fillers, fillers, replace=False))
+    return ". ".join([*sentences, str(rng.choice(WORDS.closings))]) + "."
 
 
 def _fill_in(rng: np.random.Generator, pattern: str) -> str:
-    return str(pattern).format(town=rng.choice(TOWNS))
+    return str(pattern).format(town=rng.choice(WORDS.towns))
 
 
 def _letters(rng: np.random.Generator, count: int) -> str:

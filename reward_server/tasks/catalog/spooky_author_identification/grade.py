@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from reward_server.tasks.sdk.checks import align_one_hot
-from reward_server.tasks.sdk.metrics import multiclass_log_loss
+from reward_server.tasks.sdk.metrics import multiclass_log_loss as score
 
-if TYPE_CHECKING:
-    import pandas as pd
+__all__ = ["align", "score"]
 
-    from reward_server.tasks.sdk.checks import Floats
-
-
-def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Floats, Floats]:
-    """Pair probabilities and authors by sentence."""
-    return align_one_hot(submission, answers, id_column="id", classes=("EAP", "HPL", "MWS"))
-
-
-def score(truth: Floats, prediction: Floats) -> float:
-    """Return the multiclass log loss."""
-    return multiclass_log_loss(truth, prediction)
+align = partial(align_one_hot, id_column="id", classes=("EAP", "HPL", "MWS"))

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from reward_server.tasks.sdk.raw import write_zip
+from reward_server.tasks.sdk.words import WordLists
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,33 +23,7 @@ if TYPE_CHECKING:
 
 AUTHORS = ("EAP", "HPL", "MWS")
 SHARES = (0.40, 0.29, 0.31)
-NOUNS = (
-    "lantern", "cellar", "harbour", "raven", "mirror", "garden", "corridor", "letter", "storm",
-    "tower", "candle", "river", "portrait", "chapel", "meadow", "physician", "stranger",
-    "sister", "clock", "window", "forest", "island", "captain", "manuscript", "stairway",
-    "shadow", "village", "mountain", "servant", "dream", "voyage", "fever", "orchard", "vault",
-    "carriage", "winter", "moon", "tide", "bell", "curtain", "painter", "widow", "scholar",
-    "lamp", "gate", "statue", "marsh", "cottage", "engine", "ruin",
-)  # fmt: skip
-VERBS = (
-    "watched", "followed", "forgot", "painted", "opened", "feared", "carried", "buried", "called",
-    "guarded", "studied", "crossed", "mourned", "lifted", "touched", "praised", "doubted",
-    "remembered", "sheltered", "questioned", "entered", "circled", "awaited", "abandoned",
-)  # fmt: skip
-STEMS = (
-    "shadow", "grief", "wonder", "dust", "silver", "thorn", "mist", "flame", "fear", "hope",
-    "sleep", "ghost", "salt", "frost", "glass", "iron", "mercy", "rest", "blood", "cloud",
-    "dread", "friend", "harm", "joy", "law", "moss", "night", "peace", "rain", "sand", "scorn",
-    "smoke", "song", "star", "stone", "age", "ash", "bone", "care", "death", "duty", "faith",
-    "fate", "gold", "grace", "heart", "home", "light", "love", "mind", "ocean", "pity", "pride",
-    "reed", "root", "rust", "sea", "shame", "silk", "skill", "sorrow", "spite", "sun", "velvet",
-    "thought", "time", "toil", "truth", "wood", "word", "worth",
-)  # fmt: skip
-ENDINGS = ("less", "ful", "like", "worn", "bound", "ward", "ridden", "touched")
-PLACES = ("beneath", "beyond", "behind", "above", "beside", "within", "against", "toward")
-JOINTS = (", and", "; and", ", but", " --", "; yet", ", while", ": for", ", though")
-OPENERS = ("", "", "At length ", "Once ", "In truth, ", "By degrees ", "That evening ", "Still, ")
-SUBJECTS = ("I", "we", "he", "she", "they", "my father", "the old man", "no one", "my companion")
+WORDS = WordLists(__file__)
 
 Weights = NDArray[np.float64]
 
@@ -79,8 +54,8 @@ def generate(raw: Path, seed: int, rows: int) -> None:
 
 
 def _authors(rng: np.random.Generator) -> list[Author]:
-    nouns, verbs = _preferences(rng, NOUNS, 0.4), _preferences(rng, VERBS, 0.35)
-    endings, joints = _preferences(rng, ENDINGS, 1.1), _preferences(rng, JOINTS, 1.3)
+    nouns, verbs = _preferences(rng, WORDS.nouns, 0.4), _preferences(rng, WORDS.verbs, 0.35)
+    endings, joints = _preferences(rng, WORDS.endings, 1.1), _preferences(rng, WORDS.joints, 1.3)
     return [Author(*weights) for weights in zip(nouns, verbs, endings, joints, strict=True)]
 
 
@@ -94,17 +69,17 @@ def _preferences(rng: np.random.Generator, choices: Sequence[str], strength: flo
 
 def _text(rng: np.random.Generator, author: Author) -> str:
     clauses = [_clause(rng, author) for _ in range(rng.integers(1, 4))]
-    text = str(rng.choice(OPENERS)) + clauses[0]
+    text = str(rng.choice(WORDS.openers)) + clauses[0]
     for clause in clauses[1:]:
-        text += f"{rng.choice(JOINTS, p=author.joints)} {clause}"
+        text += f"{rng.choice(WORDS.joints, p=author.joints)} {clause}"
     return text[0].upper() + text[1:] + "."
 
 
 def _clause(rng: np.random.Generator, author: Author) -> str:
-    first, second = rng.choice(NOUNS, 2, p=author.nouns)
-    stems, endings = rng.choice(STEMS, 2), rng.choice(ENDINGS, 2, p=author.endings)
-    verb, place = rng.choice(VERBS, p=author.verbs), rng.choice(PLACES)
-    subject = rng.choice(SUBJECTS)
+    first, second = rng.choice(WORDS.nouns, 2, p=author.nouns)
+    stems, endings = rng.choice(WORDS.stems, 2), rng.choice(WORDS.endings, 2, p=author.endings)
+    verb, place = rng.choice(WORDS.verbs, p=author.verbs), rng.choice(WORDS.places)
+    subject = rng.choice(WORDS.subjects)
     return (
         f"{subject} {verb} the {stems[0]}{endings[0]} {first} "
         f"{place} a {stems[1]}{endings[1]} {second}"

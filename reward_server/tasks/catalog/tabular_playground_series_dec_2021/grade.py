@@ -5,16 +5,21 @@ Any whole number is a class, and so is any text: it is merely never the right on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pandas.api.types import is_numeric_dtype
 
-from reward_server.tasks.sdk.checks import require, require_columns, require_rows, sort_alike
+from reward_server.tasks.sdk.checks import (
+    require,
+    require_columns,
+    require_rows,
+    require_whole,
+    sort_alike,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
     from reward_server.tasks.sdk.checks import Floats
 
@@ -28,18 +33,13 @@ def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Floats, Floa
     theirs, ours = sort_alike(submission, answers, "Id")
     truth = ours[TARGET].to_numpy(np.float64)
     if is_numeric_dtype(theirs[TARGET].dtype):
-        return truth, _whole_numbers(theirs[TARGET].to_numpy())
+        prediction = theirs[TARGET].to_numpy()
+        require_whole(prediction)
+        return truth, prediction.astype(np.float64)
     require(all(isinstance(name, str) for name in theirs[TARGET]), "a value is missing")
     is_binary = max(theirs[TARGET].nunique(), len(np.unique(truth))) <= 2
     require(not is_binary, "texts and numbers are not told apart when there are only two")
     return truth, np.full(len(truth), np.nan)
-
-
-def _whole_numbers(values: NDArray[Any]) -> Floats:
-    if values.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):
-            require((values == values.astype(np.int64)).all(), "a value is not a whole number")
-    return values.astype(np.float64)
 
 
 def score(truth: Floats, prediction: Floats) -> float:

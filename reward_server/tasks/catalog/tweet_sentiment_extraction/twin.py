@@ -14,61 +14,14 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
+from reward_server.tasks.sdk.words import WordLists, pick
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
-FEELINGS = {
-    "positive": (
-        "happy", "lovely", "great", "awesome", "proud", "thankful", "excited", "sweet", "fun",
-        "amazing", "brilliant", "cheerful", "cosy", "delicious", "good", "glad", "perfect",
-        "wonderful", "pretty", "beautiful", "relaxed", "hopeful", "funny", "cool", "nice",
-        "pleased", "fabulous", "refreshing", "charming", "blessed",
-    ),
-    "negative": (
-        "sad", "tired", "awful", "bored", "sick", "lonely", "angry", "cold", "terrible", "sore",
-        "horrible", "jealous", "worried", "annoying", "bad", "nervous", "gutted", "upset",
-        "painful", "rubbish", "miserable", "dull", "stressed", "grumpy", "hungry", "scared",
-        "disappointed", "exhausted", "lost", "ugly",
-    ),
-}  # fmt: skip
-BEFORE = (
-    "so", "really", "very", "such a", "just", "kinda", "super", "pretty much", "soooo", "totally",
-    "a bit", "feeling", "still", "too", "quite", "honestly",
-)  # fmt: skip
-AFTER = (
-    "today", "right now", "about it", "again", "tonight", "for once", "this morning", ":)", ":(",
-    "as always", "for sure", "at the moment", "now", "indeed", "haha", "lol",
-)  # fmt: skip
-PERSONAL = frozenset(
-    (
-        "happy", "proud", "thankful", "excited", "cheerful", "glad", "relaxed", "hopeful",
-        "pleased", "blessed", "sad", "tired", "bored", "sick", "lonely", "angry", "cold", "sore",
-        "jealous", "worried", "nervous", "gutted", "upset", "stressed", "grumpy", "hungry",
-        "scared", "disappointed", "exhausted", "lost",
-    )
-)  # fmt: skip
-LEADS = ("this is", "it was", "everything is", "my day was", "that was", "the food is")
-PERSONAL_LEADS = ("i am", "im", "we are", "my {kin} is", "i was", "everyone is")
-SITUATIONS = (
-    "just got home from work", "watching the game with my {kin}", "on the bus to town",
-    "the shop is closed until monday", "my phone has no signal", "we had pizza for dinner",
-    "listening to the new album", "going to bed soon", "the train left at {hour}",
-    "reading a book in the garden", "waiting for the rain to stop", "making tea for my {kin}",
-    "back to school tomorrow", "i can`t find my keys", "the dog is asleep on the sofa",
-    "check out http://twitpic.com/{code}", "moving house next week", "he didn`t call yet",
-    "my {kin} is visiting", "cleaning my room", "the movie starts at {hour}",
-    "on my way to the dentist", "its raining in {town}", "off to {town} for the weekend",
-    "talking to an old friend", "the exam is on friday", "painting the kitchen, finally",
-    "trying a new recipe", "got my hair cut", "following you back", "up since {hour}",
-    "writing an essay about bees", "the car needs petrol", "there is a queue outside",
-    "my {kin} made soup", "packing for {town}", "uploading the pictures", "who is awake",
-)  # fmt: skip
-TOWNS = ("Leeds", "Austin", "Perth", "Dublin", "Oslo", "Boston", "Manila", "Cardiff", "Toronto")
-KIN = ("sister", "brother", "mum", "dad", "cousin", "neighbour", "roommate", "aunt", "teacher")
-HOURS = ("five", "six", "seven", "eight", "nine", "ten", "noon", "midnight")
-JOINTS = (". ", "... ", ", ", " - ", "! ", " and ", "; ", "  ")
-ENDS = ("", "", ".", "!", "...", "!!", " xx")
+WORDS = WordLists(__file__)
+FEELINGS = WORDS.groups("feelings")
 SENTIMENTS = ("neutral", "positive", "negative")
 SHARES = (0.405, 0.312, 0.283)
 _SPARE_SHARE = 0.08
@@ -86,7 +39,9 @@ class Habits:
     def draw(cls, rng: np.random.Generator) -> Habits:
         """Draw a rank for every feeling and half of the neighbours."""
         words = [word for words in FEELINGS.values() for word in words]
-        halves = [rng.permutation(side)[: len(side) // 2].tolist() for side in (BEFORE, AFTER)]
+        halves = [
+            rng.permutation(side)[: len(side) // 2].tolist() for side in (WORDS.before, WORDS.after)
+        ]
         return cls(
             dict(zip(words, rng.permutation(len(words)).tolist(), strict=True)),
             frozenset(word for half in halves for word in half),
@@ -128,13 +83,13 @@ def _tweet(rng: np.random.Generator, habits: Habits, sentiment: str) -> tuple[st
     """Return a text and what an annotator marks in it."""
     feelings = [_feeling(rng, habits, kind) for kind in _kinds(rng, sentiment)]
     situations = max(1, int(rng.integers(2, 4)) - len(feelings) // 2)
-    parts = [_filled(rng, _pick(rng, SITUATIONS)) for _ in range(situations)]
+    parts = [_filled(rng, pick(rng, WORDS.situations)) for _ in range(situations)]
     for feeling in feelings:
         parts.insert(int(rng.integers(0, len(parts) + 1)), feeling.text)
     text = parts[0]
     for part in parts[1:]:
-        text += _pick(rng, JOINTS) + part
-    text += _pick(rng, ENDS)
+        text += pick(rng, WORDS.joints) + part
+    text += pick(rng, WORDS.ends)
     own = [feeling for feeling in feelings if feeling.kind == sentiment]
     marked = max(own, key=lambda feeling: feeling.strength).span if own else text
     return _spaced(rng, text), _strayed(rng, text, marked)
@@ -142,17 +97,17 @@ def _tweet(rng: np.random.Generator, habits: Habits, sentiment: str) -> tuple[st
 
 def _kinds(rng: np.random.Generator, sentiment: str) -> list[str]:
     if sentiment == "neutral":
-        return [_pick(rng, tuple(OPPOSITE))] if rng.random() < 0.3 else []
+        return [pick(rng, tuple(OPPOSITE))] if rng.random() < 0.3 else []
     kinds = [sentiment] * (2 if rng.random() < 0.4 else 1)
     return kinds + [OPPOSITE[sentiment]] * (rng.random() < 0.35)
 
 
 def _feeling(rng: np.random.Generator, habits: Habits, kind: str) -> Feeling:
-    word = _pick(rng, FEELINGS[kind])
-    before = _pick(rng, BEFORE) if rng.random() < 0.7 else ""
-    after = _pick(rng, AFTER) if rng.random() < 0.7 else ""
-    leads = PERSONAL_LEADS if word in PERSONAL else LEADS
-    lead = _filled(rng, _pick(rng, leads)) if rng.random() < 0.7 else ""
+    word = pick(rng, FEELINGS[kind])
+    before = pick(rng, WORDS.before) if rng.random() < 0.7 else ""
+    after = pick(rng, WORDS.after) if rng.random() < 0.7 else ""
+    leads = WORDS.personal_leads if word in WORDS.personal else WORDS.leads
+    lead = _filled(rng, pick(rng, leads)) if rng.random() < 0.7 else ""
     marked = [before if before in habits.marked else "", word]
     marked += [after if after in habits.marked else ""]
     text = " ".join(filter(None, (lead, before, word, after)))
@@ -160,7 +115,7 @@ def _feeling(rng: np.random.Generator, habits: Habits, kind: str) -> Feeling:
 
 
 def _filled(rng: np.random.Generator, pattern: str) -> str:
-    town, kin, hour = _pick(rng, TOWNS), _pick(rng, KIN), _pick(rng, HOURS)
+    town, kin, hour = pick(rng, WORDS.towns), pick(rng, WORDS.kin), pick(rng, WORDS.hours)
     return pattern.format(town=town, kin=kin, hour=hour, code=f"{rng.integers(16**5):05x}")
 
 
@@ -177,7 +132,3 @@ def _strayed(rng: np.random.Generator, text: str, span: str) -> str:
         start = text.index(span)
         return text[max(0, start - 3) : start + len(span) + 4].strip()
     return span
-
-
-def _pick(rng: np.random.Generator, choices: Sequence[str]) -> str:
-    return choices[int(rng.integers(0, len(choices)))]

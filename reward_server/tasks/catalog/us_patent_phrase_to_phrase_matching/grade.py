@@ -14,12 +14,14 @@ from reward_server.tasks.sdk.checks import (
     require_rows,
     sort_alike,
 )
-from reward_server.tasks.sdk.metrics import pearson_correlation
+from reward_server.tasks.sdk.metrics import pearson_correlation as score
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from reward_server.tasks.sdk.checks import Floats
+
+__all__ = ["align", "score"]
 
 
 def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Floats, Floats]:
@@ -32,8 +34,3 @@ def align(submission: pd.DataFrame, answers: pd.DataFrame) -> tuple[Floats, Floa
     require_finite(prediction)
     require((prediction != prediction[0]).any(), "all values are equal")
     return ours["score"].to_numpy(np.float64), prediction
-
-
-def score(truth: Floats, prediction: Floats) -> float:
-    """Return the correlation."""
-    return pearson_correlation(truth, prediction)

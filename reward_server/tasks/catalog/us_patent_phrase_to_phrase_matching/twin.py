@@ -16,41 +16,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from reward_server.tasks.sdk.words import WordLists
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-NOUNS = (
-    "valve", "sensor", "housing", "bearing", "filter", "coating", "nozzle", "circuit", "spring",
-    "membrane", "conveyor", "antenna", "gasket", "rotor", "pump", "lens", "electrode", "solvent",
-    "polymer", "container", "clamp", "shaft", "blade", "heater", "display", "battery", "module",
-    "actuator", "conduit", "panel", "catheter", "needle", "carrier", "signal", "memory", "laser",
-    "detector", "plate", "roller", "piston", "catalyst", "reactor", "fiber", "film", "resin",
-    "seal", "manifold", "coupler", "hinge", "latch", "bracket", "sleeve", "washer", "trigger",
-    "switch", "relay", "magnet", "coil", "turbine", "cylinder", "chamber", "tray", "drawer",
-    "hose", "cable", "socket", "amplifier", "decoder", "encoder", "buffer", "register", "mixer",
-    "cutter", "grinder", "drill", "mould", "furnace", "burner", "boiler", "cooler", "dryer",
-    "pigment", "enzyme", "peptide", "vector", "implant", "stent", "syringe", "bandage", "garment",
-    "zipper", "fabric", "yarn", "loom", "wheel", "axle", "brake", "clutch", "pedal", "mirror",
-    "window", "shutter", "beam", "anchor", "tile", "girder", "ladder", "barrel", "trough", "spout",
-    "lever", "pulley", "gear", "ratchet", "probe", "gauge", "scanner", "printer", "cartridge",
-    "stamp",
-)  # fmt: skip
-MODIFIERS = (
-    "rotary", "hollow", "flexible", "annular", "optical", "thermal", "hydraulic", "digital",
-    "primary", "outer", "lateral", "vertical", "porous", "metallic", "portable", "sealed",
-    "tubular", "magnetic", "coaxial", "elastic", "tapered", "insulated", "removable", "adjustable",
-    "wireless", "acoustic", "chemical", "organic", "liquid", "gaseous", "curved", "planar",
-    "threaded", "folded", "layered", "fixed", "sliding", "heated", "cooled", "rigid", "woven",
-    "sterile", "ceramic", "transparent", "reflective", "conductive", "adhesive", "perforated",
-    "serial", "parallel", "virtual", "remote", "manual", "automatic", "auxiliary", "central",
-    "inner", "upper", "lower", "radial",
-)  # fmt: skip
-CLASSES = (
-    "A01", "A23", "A41", "A47", "A61", "A63", "B01", "B05", "B21", "B23", "B29", "B32", "B41",
-    "B60", "B65", "C01", "C03", "C07", "C08", "C09", "C12", "C22", "D01", "D03", "D06", "D21",
-    "E01", "E02", "E04", "E05", "E06", "E21", "F01", "F02", "F04", "F15", "F16", "F24", "F28",
-    "G01", "G02", "G03", "G05", "G06", "G10", "G11", "H01", "H02", "H03", "H04", "H05",
-)  # fmt: skip
+WORDS = WordLists(__file__)
 SCORES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 SHARES = np.array([0.205, 0.316, 0.337, 0.110, 0.032])
 _SECTIONS = 8
@@ -116,7 +87,7 @@ def generate(raw: Path, seed: int, rows: int) -> None:
         {
             "anchor": _spell(lexicon, left),
             "target": _spell(lexicon, right),
-            "context": np.array(CLASSES)[contexts],
+            "context": np.array(WORDS.classes)[contexts],
             "closeness": _closeness(rng, lexicon, left, right, _sections(contexts)),
         }
     )
@@ -130,7 +101,7 @@ def generate(raw: Path, seed: int, rows: int) -> None:
 def _lexicon(rng: np.random.Generator) -> Lexicon:
     nouns, modifiers = (
         Words(rng.permutation(names), rng.uniform(0.0, 0.6, (_SECTIONS, len(names) // _FAMILY)))
-        for names in (NOUNS, MODIFIERS)
+        for names in (WORDS.nouns, WORDS.modifiers)
     )
     return Lexicon(nouns, modifiers, rng.permutation(np.linspace(0.35, 0.8, _SECTIONS)))
 
@@ -149,16 +120,16 @@ def _pairs(rng: np.random.Generator, lexicon: Lexicon, rows: int) -> tuple[Phras
 def _anchors(rng: np.random.Generator, rows: int) -> tuple[Phrases, Codes]:
     """Return the anchors, and the few classes in which each is compared."""
     total = max(_FEWEST_ANCHORS, rows // _PAIRS_PER_ANCHOR)
-    both = rng.permutation(len(NOUNS) * len(MODIFIERS))[:total]
-    modifiers = np.where(rng.random(total) < 0.1, _NONE, both // len(NOUNS))
-    phrases = Phrases(modifiers, both % len(NOUNS), np.full(total, _PLAIN))
-    return phrases, rng.integers(0, len(CLASSES), (total, _CLASSES_PER_ANCHOR))
+    both = rng.permutation(len(WORDS.nouns) * len(WORDS.modifiers))[:total]
+    modifiers = np.where(rng.random(total) < 0.1, _NONE, both // len(WORDS.nouns))
+    phrases = Phrases(modifiers, both % len(WORDS.nouns), np.full(total, _PLAIN))
+    return phrases, rng.integers(0, len(WORDS.classes), (total, _CLASSES_PER_ANCHOR))
 
 
 def _targets(rng: np.random.Generator, lexicon: Lexicon, anchors: Phrases) -> Phrases:
     total = len(anchors.nouns)
     kinds = rng.choice(4, (2, total), p=[0.26, 0.28, 0.26, 0.20])
-    any_modifier = rng.integers(0, len(MODIFIERS), total)
+    any_modifier = rng.integers(0, len(WORDS.modifiers), total)
     known = np.where(anchors.modifiers == _NONE, any_modifier, anchors.modifiers)
     chosen = lexicon.modifiers.related(rng, known, kinds[0])
     return Phrases(
@@ -196,5 +167,5 @@ def _spell(lexicon: Lexicon, phrases: Phrases) -> NDArray[np.str_]:
 
 
 def _sections(contexts: Codes) -> Codes:
-    letters = np.array([ord(name[0]) - ord("A") for name in CLASSES])
+    letters = np.array([ord(name[0]) - ord("A") for name in WORDS.classes])
     return np.asarray(letters[contexts])

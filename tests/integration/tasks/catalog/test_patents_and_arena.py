@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from reward_server.errors import SetupError
 from reward_server.grade.process import grade_all
 from reward_server.tasks.folders import find_folders, read_card
-from reward_server.tasks.preparation.inspection import check_task
+from reward_server.tasks.preparation.inspection import inspect_task
 from reward_server.tasks.preparation.prepare import prepare_task
 from reward_server.tasks.sdk.modules import load_module
 from reward_server.tasks.sdk.raw import write_zip
@@ -109,12 +109,12 @@ def test_a_sample_without_a_score_is_fine_where_the_card_has_a_baseline(tmp_path
     folder = tmp_path / "patents"
     shutil.copytree(FOLDERS[PATENTS], folder)
     prepare_task(folder, tmp_path / "data")
-    assert check_task(folder, tmp_path / "data", grade_all) == ()
+    assert inspect_task(folder, tmp_path / "data", grade_all).failures == ()
     card = (folder / "task.toml").read_text()
     lines = [line for line in card.splitlines() if not line.startswith("baseline")]
     (folder / "task.toml").write_text("\n".join(lines))
-    (problem,) = check_task(folder, tmp_path / "data", grade_all)
-    assert "the sample submission is not valid" in problem
+    (problem,) = inspect_task(folder, tmp_path / "data", grade_all).failures
+    assert "the sample submission is not valid" in problem.sentence
 
 
 @pytest.mark.parametrize("raw", [PATENTS], indirect=True)

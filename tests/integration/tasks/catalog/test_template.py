@@ -10,7 +10,7 @@ from reward_server.errors import SetupError
 from reward_server.grade.process import grade_all
 from reward_server.tasks.catalog.template import SKELETON, write_task
 from reward_server.tasks.folders import find_folders, read_card
-from reward_server.tasks.preparation.inspection import check_task
+from reward_server.tasks.preparation.inspection import inspect_task
 from reward_server.tasks.preparation.prepare import prepare_task
 from reward_server.tasks.registry import Registry
 
@@ -24,7 +24,7 @@ def test_a_new_task_can_be_prepared_and_has_no_problem(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "data", [tmp_path / "tasks"])
     for _ in range(3):
         prepare_task(registry.folder("my-own-task"), tmp_path / "data")
-        assert check_task(folder, tmp_path / "data", grade_all) == ()
+        assert inspect_task(folder, tmp_path / "data", grade_all).failures == ()
     description = registry.get("my-own-task").description
     assert "/workdir/my-own-task/prepared/public" in description
     assert ",".join(read_card(folder).columns) in description

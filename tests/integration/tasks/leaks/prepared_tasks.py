@@ -12,8 +12,9 @@ from PIL import Image
 
 from reward_server.tasks.base import Card, Target, TargetKind
 from reward_server.tasks.folders import find_folders, read_card
-from reward_server.tasks.leaks import find_leaks
+from reward_server.tasks.leaks import check_leaks
 from reward_server.tasks.leaks.evidence import parse_written
+from reward_server.tasks.leaks.report import LeakReport
 from reward_server.tasks.sdk.modules import load_module
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ class Prepared:
         return self.label == "1"
 
     def leaks(self) -> dict[str, str]:
-        found = find_leaks(self.card, self.public, self.answers)
-        return {leak.place: leak.reason for leak in found}
+        report = LeakReport(self.card.id, check_leaks(self.card, self.public, self.answers))
+        return {leak.place: leak.reason for leak in report.failures}
 
 
 def make(task_id: str, root: Path, seed: int) -> Prepared:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from sklearn.model_selection import train_test_split
 
-from reward_server.errors import SetupError
-from reward_server.tasks.sdk.raw import read_raw_csv
+from reward_server.tasks.sdk.raw import parse_raw_csv, read_raw
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,12 +16,8 @@ COLUMNS = ["machine_id", "age_years", "temperature", "vibration", "maker", "fail
 
 def prepare(raw: Path, public: Path, private: Path) -> None:
     """Split machines.csv, which may also lie in machines.csv.zip."""
-    machines = read_raw_csv(raw, "machines.csv")
-    for column in COLUMNS:
-        if column not in machines:
-            message = f"the raw file machines.csv has no column {column}"
-            raise SetupError(message)
-    train, test = train_test_split(machines[COLUMNS], test_size=0.2, random_state=0)
+    machines = parse_raw_csv(read_raw(raw, "machines.csv"), "machines.csv", COLUMNS)[COLUMNS]
+    train, test = train_test_split(machines, test_size=0.2, random_state=0)
     answers = test[["machine_id", "failed"]]
     train.to_csv(public / "train.csv", index=False)
     test.drop(columns="failed").to_csv(public / "test.csv", index=False)
