@@ -46,7 +46,8 @@ def run_preflight(
     settings: Settings, *, serves: bool = True, works: bool = True
 ) -> list[PreflightFinding]:
     """Check every prerequisite of what this process does."""
-    running = {"seccomp": _seccomp, **_sandbox_checks(settings), "memory": _memory}
+    running = {"seccomp": _seccomp, **_sandbox_checks(settings)}
+    running |= {"memory": _memory, "reward": _reward}
     checks: dict[str, Callable[[Settings], str]] = {
         "python": _python,
         **(running if works else {}),
