@@ -12,7 +12,7 @@ import typer
 from rich.progress import Progress
 
 from reward_server.bootstrap.implementations import make_registry, make_scheme
-from reward_server.bootstrap.lifecycle import open_store
+from reward_server.bootstrap.lifecycle import open_database
 from reward_server.cli.console import DataDir, err, out, show_table
 from reward_server.rescoring import Tallies, rescore
 from reward_server.settings import (
@@ -76,11 +76,11 @@ def _settings_of(settings: Settings, scheme: SchemeName) -> RewardSettings:
 async def _rescore(settings: Settings, scheme: Scheme, wanted: OutcomeFilter) -> Tallies:
     registry = make_registry(settings)
     tallies: Tallies = {}
-    async with open_store(settings) as store:
-        number = await store.count_outcomes(wanted)
+    async with open_database(settings) as database:
+        number = await database.store.count_outcomes(wanted)
         with Progress(console=err, transient=True) as progress:
             bar = progress.add_task(f"rescoring by {scheme.name}", total=number)
-            async for tallies in rescore(store, registry, scheme, wanted):
+            async for tallies in rescore(database.store, registry, scheme, wanted):
                 done = sum(tally.rescored + tally.skipped for tally in tallies.values())
                 progress.update(bar, completed=done)
     return tallies

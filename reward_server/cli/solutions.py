@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from reward_server.bootstrap.lifecycle import open_archive
+from reward_server.bootstrap.lifecycle import open_database
 from reward_server.cli.console import (
     DEFAULT_URL,
     AsJson,
@@ -129,11 +129,11 @@ def export_command(
 
 async def _export(settings: Settings, file: Path, wanted: SolutionFilter) -> int:
     done = 0
-    async with open_archive(settings) as archive:
-        total = await archive.transfer.count(wanted)
+    async with open_database(settings) as database:
+        total = await database.archive.transfer.count(wanted)
         with _progress() as progress, writing(file) as write:
             bar = progress.add_task("exporting", total=total)
-            async for page in archive.transfer.pages(wanted):
+            async for page in database.archive.transfer.pages(wanted):
                 write(page)
                 done += len(page)
                 progress.update(bar, completed=done)
@@ -154,11 +154,11 @@ def import_command(file: File, data_dir: DataDir = None) -> None:
 
 async def _import(settings: Settings, file: Path) -> tuple[int, int]:
     read = added = 0
-    async with open_archive(settings) as archive:
+    async with open_database(settings) as database:
         with _progress() as progress:
             bar = progress.add_task("importing", total=None)
             for page in reading(file):
-                added += await archive.transfer.import_records(page)
+                added += await database.archive.transfer.import_records(page)
                 read += len(page)
                 progress.update(bar, completed=read)
     return read, added
