@@ -161,25 +161,23 @@ def is_retryable(kind: ErrorKind) -> bool:
 
 def add_handlers(app: FastAPI) -> None:
     """Register a problem document for every exception that can leave a route."""
-    app.add_exception_handler(RequestError, _on_known_error)
-    app.add_exception_handler(InfrastructureError, _on_known_error)
-    app.add_exception_handler(HttpError, _on_http)
+    for known in (RequestError, InfrastructureError, HttpError):
+        app.add_exception_handler(known, _on_known_error)
     app.add_exception_handler(HTTPException, _on_no_route)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(Exception, _on_bug)
 
 
 async def _on_known_error(_: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, RequestError | InfrastructureError):
-        raise error
-    seconds = error.retry_seconds if isinstance(error, QueueFullError) else RETRY_SECONDS
-    return respond(error.kind, error.message, retry_seconds=seconds)
-
-
-async def _on_http(_: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, HttpError):
-        raise error
-    return respond(error.kind, error.message, error.status, closes=error.closes)
+    match error:
+        case HttpError():
+            return respond(error.kind, error.message, error.status, closes=error.closes)
+        case QueueFullError():
+            return respond(error.kind, error.message, retry_seconds=error.retry_seconds)
+        case RequestError() | InfrastructureError():
+            return respond(error.kind, error.message)
+        case _:
+            raise error
 
 
 async def _on_no_route(request: Request, error: Exception) -> JSONResponse:

@@ -260,16 +260,8 @@ def find_packages(settings: Settings) -> tuple[Package, ...]:
 def make_ceiling(settings: Settings) -> Limits:
     """Return the limits of every program, whatever its task's card says."""
     limits = settings.limits
-    return Limits(
-        wall_seconds=limits.wall_seconds,
-        memory_bytes=limits.memory_bytes,
-        disk_bytes=limits.disk_bytes,
-        processes=limits.processes,
-        open_files=limits.open_files,
-        output_bytes=limits.output_bytes,
-        artifact_bytes=_MAX_ARTIFACT_BYTES,
-        cores=min(limits.cores, len(os.sched_getaffinity(0))),
-    )
+    cores = min(limits.cores, len(os.sched_getaffinity(0)))
+    return Limits(**limits.model_dump() | {"artifact_bytes": _MAX_ARTIFACT_BYTES, "cores": cores})
 
 
 def make_run_code_limits(settings: Settings) -> RunCodeLimits:

@@ -65,7 +65,7 @@ _PREFETCHED_PROGRAMS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class _Database:
+class OpenDatabase:
     """The parts of the store, over one connection pool."""
 
     engine: AsyncEngine
@@ -146,7 +146,7 @@ async def open_worker(settings: Settings, metrics: Metrics) -> AsyncIterator[Wor
 @dataclass(frozen=True, slots=True)
 class _Parts:
     settings: Settings
-    database: _Database
+    database: OpenDatabase
     registry: Registry
     notifier: CompletionNotifier
     metrics: Metrics
@@ -185,7 +185,7 @@ async def _open_worker(parts: _Parts, endpoint: LmEndpoint | None, stack: AsyncE
 
 async def _open_background(  # noqa: PLR0913, PLR0917 - one argument a collaborator
     settings: Settings,
-    database: _Database,
+    database: OpenDatabase,
     notifier: CompletionNotifier,
     worker: Worker | None,
     stack: AsyncExitStack,
@@ -222,28 +222,17 @@ async def _open_background(  # noqa: PLR0913, PLR0917 - one argument a collabora
 
 
 @asynccontextmanager
-async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
-    """Connect to the archive of all solutions, as `open_store` does to the store.
-
-    Raises:
-        SetupError: when the database cannot start; the text names the remedy.
-    """
-    async with AsyncExitStack() as stack:
-        yield (await _open_database(settings, stack)).archive
-
-
-@asynccontextmanager
-async def open_store(settings: Settings) -> AsyncIterator[Store]:
+async def open_database(settings: Settings) -> AsyncIterator[OpenDatabase]:
     """Connect to the database of the settings; start the embedded one, or join it if it runs.
 
     Raises:
         SetupError: when it cannot start; the text names the remedy.
     """
     async with AsyncExitStack() as stack:
-        yield (await _open_database(settings, stack)).store
+        yield await _open_database(settings, stack)
 
 
-async def _open_database(settings: Settings, stack: AsyncExitStack) -> _Database:
+async def _open_database(settings: Settings, stack: AsyncExitStack) -> OpenDatabase:
     if settings.database_url is None:
         postgres = embedded_postgres(settings.data_dir)
         url = await asyncio.to_thread(postgres.__enter__)
@@ -253,7 +242,7 @@ async def _open_database(settings: Settings, stack: AsyncExitStack) -> _Database
     engine = make_engine(url)
     stack.push_async_callback(engine.dispose)
     await upgrade(engine)
-    return _Database(
+    return OpenDatabase(
         engine,
         Store(engine),
         Queue(engine),

@@ -46,7 +46,8 @@ def run_preflight(
     settings: Settings, *, serves: bool = True, works: bool = True
 ) -> list[PreflightFinding]:
     """Check every prerequisite of what this process does."""
-    running = {"seccomp": _seccomp, **_sandbox_checks(settings), "memory": _memory}
+    running = {"seccomp": _seccomp, **_sandbox_checks(settings)}
+    running |= {"memory": _memory, "reward": _reward}
     checks: dict[str, Callable[[Settings], str]] = {
         "python": _python,
         **(running if works else {}),
@@ -61,6 +62,10 @@ def run_preflight(
     if not works:
         return findings
     return [*findings, *_sandbox_findings(settings), *_slots(settings), *_language_model(settings)]
+
+
+def _note(name: str, detail: str, *, is_warning: bool = True) -> PreflightFinding:
+    return PreflightFinding(name, is_met=True, detail=detail, is_warning=is_warning)
 
 
 def _sandbox_checks(settings: Settings) -> dict[str, Callable[[Settings], str]]:
@@ -106,7 +111,7 @@ def _engine(settings: Settings, chosen: DockerSettings) -> Iterator[PreflightFin
         return
     yield PreflightFinding(name, is_met=True, detail=text)
     if warning is not None:
-        yield PreflightFinding("container runtime", is_met=True, detail=warning, is_warning=True)
+        yield _note("container runtime", warning)
 
 
 def _finding(name: str, check: Callable[[Settings], str], settings: Settings) -> PreflightFinding:
@@ -160,7 +165,7 @@ def _competitions(settings: Settings) -> Iterator[PreflightFinding]:
     with contextlib.suppress(ServiceError):  # another check reports it
         for refused in make_registry(settings).refused():
             text = f"{refused.task_id} is not served: {refused.reason}"
-            yield PreflightFinding("MLE-bench", is_met=True, detail=text, is_warning=True)
+            yield _note("MLE-bench", text)
 
 
 def _memory(settings: Settings) -> str:
@@ -213,19 +218,13 @@ def _open_files() -> Iterator[PreflightFinding]:
     text = f"{most} at most, one for every client that waits"
     if most < _MANY_FILES:
         text += ": raise the limit (ulimit -Hn) if thousands wait"
-    yield PreflightFinding("open files", is_met=True, detail=text, is_warning=most < _MANY_FILES)
+    yield _note("open files", text, is_warning=most < _MANY_FILES)
 
 
 def _limits() -> Iterator[PreflightFinding]:
     missing = missing_limits()
-    if not missing:
-        yield PreflightFinding(
-            "limits on whole sandboxes", is_met=True, detail="memory, processes, cores"
-        )
-    for text in missing:
-        yield PreflightFinding(
-            "limits on whole sandboxes", is_met=True, detail=text, is_warning=True
-        )
+    for text in missing or ["memory, processes, cores"]:
+        yield _note("limits on whole sandboxes", text, is_warning=bool(missing))
 
 
 def _shared_files() -> Iterator[PreflightFinding]:
@@ -237,7 +236,7 @@ def _shared_files() -> Iterator[PreflightFinding]:
     if os.geteuid() != 0:
         shared.append("device nodes (only root can make separate ones)")
     text = f"programs share {', '.join(shared)}" if shared else "no two sandboxes share a file"
-    yield PreflightFinding("files of sandboxes", is_met=True, detail=text, is_warning=bool(shared))
+    yield _note("files of sandboxes", text, is_warning=bool(shared))
 
 
 def _slots(settings: Settings) -> Iterator[PreflightFinding]:
@@ -245,7 +244,7 @@ def _slots(settings: Settings) -> Iterator[PreflightFinding]:
     text = f"{settings.slots} programs at once on {cores} cores"
     if settings.slots > cores:
         text += ": they share cores, so durations are too long"
-    yield PreflightFinding("slots", is_met=True, detail=text, is_warning=settings.slots > cores)
+    yield _note("slots", text, is_warning=settings.slots > cores)
     with contextlib.suppress(ServiceError):  # another check reports it
         yield from _idle_slots(settings)
 
@@ -264,7 +263,7 @@ def _idle_slots(settings: Settings) -> Iterator[PreflightFinding]:
         f"{hungriest}, whose programs may use {_mib(wants[hungriest])} each of "
         f"{_mib(settings.memory_budget)}: lower {PREFIX}LIMITS__MEMORY_BYTES to use all"
     )
-    yield PreflightFinding("slots", is_met=True, detail=text, is_warning=True)
+    yield _note("slots", text)
 
 
 def _language_model(settings: Settings) -> Iterator[PreflightFinding]:

@@ -6,22 +6,22 @@ import asyncio
 import json
 import logging
 import signal
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 -- typer reads the options' types
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from prometheus_client import start_http_server
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from reward_server.api import serving
 from reward_server.api.app import create_app
+from reward_server.api.openapi import no_services, render
 from reward_server.bootstrap import preflight
 from reward_server.bootstrap.implementations import make_deadlines
 from reward_server.bootstrap.lifecycle import open_services, open_worker
+from reward_server.cli.console import DEFAULT_URL, AsJson, DataDir, Key, Url, connect, err, out
 from reward_server.cli.lm import lm_app
-from reward_server.cli.openapi import openapi_command
 from reward_server.cli.prompts import prompts_command
 from reward_server.cli.rescore import rescore_command
 from reward_server.cli.solutions import show_answer, solutions_app
@@ -30,13 +30,10 @@ from reward_server.errors import ServiceError
 from reward_server.jobs.deadlines import bound_seconds
 from reward_server.jobs.metrics import Metrics
 from reward_server.settings import Settings, load_settings
-from trainer_client import RewardClient
 from trainer_client import RewardServerError as NoAnswerError
 
 if TYPE_CHECKING:
     from trainer_client import Fields
-
-_OUTAGE_SECONDS = 1.0  # an interactive command reports an unreachable server soon
 
 app = typer.Typer(
     help="Score generated machine-learning programs in isolation.",
@@ -48,18 +45,9 @@ app.add_typer(lm_app, name="lm")
 app.add_typer(solutions_app, name="solutions")
 app.command("rescore")(rescore_command)
 app.command("prompts")(prompts_command)
-app.command("openapi")(openapi_command)
 
-out = Console()
-err = Console(stderr=True)
-
-DataDir = Annotated[Path | None, typer.Option(help="Directory of the data and the database.")]
 Host = Annotated[str | None, typer.Option(help="Address to listen on.")]
 Port = Annotated[int | None, typer.Option(help="Port to listen on.")]
-Url = Annotated[str, typer.Option(help="URL of the server.")]
-Key = Annotated[str | None, typer.Option(envvar="REWARD_SERVER_API_KEY", help="API key.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_DEFAULT_URL = "http://127.0.0.1:8000"
 
 
 @app.command()
@@ -142,19 +130,33 @@ def check(host: Host = None, port: Port = None, data_dir: DataDir = None) -> Non
 def score(
     file: Annotated[Path, typer.Argument(help="A .py program or a completion; - reads stdin.")],
     task: Annotated[str, typer.Option(help="The task it solves.")],
-    url: Url = _DEFAULT_URL,
+    url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Score a program or a completion on a server."""
     text = typer.get_text_stream("stdin").read() if str(file) == "-" else file.read_text()
     source: Fields = {"code": text} if file.suffix == ".py" else {"completion": text}
-    with RewardClient(url, api_key, outage_seconds=_OUTAGE_SECONDS) as client:
+    with connect(url, api_key) as client:
         answer = client.score(task, **source).raw
     if as_json:
         out.print_json(json.dumps(dict(answer)))
     else:
         show_answer(answer)
+
+
+@app.command("openapi")
+def openapi_command(
+    output: Annotated[
+        Path | None, typer.Option(help="Write to this file instead of stdout.")
+    ] = None,
+) -> None:
+    """Print the OpenAPI document of the server."""
+    text = render(create_app(no_services).openapi())
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        output.write_text(text)
 
 
 def main() -> None:

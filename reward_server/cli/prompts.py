@@ -6,12 +6,10 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.rule import Rule
 
-from trainer_client.client.blocking import RewardClient
-
-out = Console()
+from reward_server.cli.console import DEFAULT_URL, AsJson, Key, Url, out
+from trainer_client import RewardClient
 
 
 def prompts_command(  # noqa: PLR0913, PLR0917 - one option a field
@@ -26,11 +24,9 @@ def prompts_command(  # noqa: PLR0913, PLR0917 - one option a field
     ] = "previous_step",
     seed: Annotated[int | None, typer.Option(help="Seed, to draw the same prompts again.")] = None,
     characters: Annotated[int | None, typer.Option(help="Budget in characters.")] = None,
-    url: Annotated[str, typer.Option(help="URL of the server.")] = "http://127.0.0.1:8000",
-    api_key: Annotated[
-        str | None, typer.Option(envvar="REWARD_SERVER_API_KEY", help="API key.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Print prompts of a task as a trainer gets them."""
     budget = None if characters is None else {"characters": characters}

@@ -6,17 +6,14 @@ import asyncio
 import json
 from dataclasses import asdict
 from enum import StrEnum
-from pathlib import Path  # noqa: TC003 -- typer reads the options' types
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress
-from rich.table import Table
 
 from reward_server.bootstrap.implementations import make_registry, make_scheme
-from reward_server.bootstrap.lifecycle import open_store
+from reward_server.bootstrap.lifecycle import open_database
+from reward_server.cli.console import DataDir, err, out, show_table
 from reward_server.rescoring import Tallies, rescore
 from reward_server.settings import (
     NormalisedSettings,
@@ -31,9 +28,6 @@ if TYPE_CHECKING:
     from reward_server.rescoring import TaskTally
     from reward_server.reward.base import Scheme
     from reward_server.settings import RewardSettings
-
-out = Console()
-err = Console(stderr=True)
 
 
 class SchemeName(StrEnum):
@@ -55,9 +49,7 @@ def rescore_command(
     scheme: Annotated[SchemeName, typer.Option(help="The scheme of the new rewards.")],
     task: Annotated[str | None, typer.Option(help="Only solutions of this task.")] = None,
     run: Annotated[str | None, typer.Option(help="Only solutions of this run.")] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Directory of the data and the database.")
-    ] = None,
+    data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a line per task.")] = False,  # noqa: FBT002
 ) -> None:
     """Compute the rewards of stored solutions under another scheme, without running them again.
@@ -84,11 +76,11 @@ def _settings_of(settings: Settings, scheme: SchemeName) -> RewardSettings:
 async def _rescore(settings: Settings, scheme: Scheme, wanted: OutcomeFilter) -> Tallies:
     registry = make_registry(settings)
     tallies: Tallies = {}
-    async with open_store(settings) as store:
-        number = await store.count_outcomes(wanted)
+    async with open_database(settings) as database:
+        number = await database.store.count_outcomes(wanted)
         with Progress(console=err, transient=True) as progress:
             bar = progress.add_task(f"rescoring by {scheme.name}", total=number)
-            async for tallies in rescore(store, registry, scheme, wanted):
+            async for tallies in rescore(database.store, registry, scheme, wanted):
                 done = sum(tally.rescored + tally.skipped for tally in tallies.values())
                 progress.update(bar, completed=done)
     return tallies
@@ -98,13 +90,9 @@ def _show(lines: list[TaskTally], scheme: Scheme) -> None:
     if not lines:
         out.print("there are no such solutions")
         return
-    table = Table("task", "rescored", "mean before", f"mean by {scheme.name}", "skipped")
-    for tally in lines:
-        means = (tally.mean_before, tally.mean_after)
-        before, after = ("-" if mean is None else f"{mean:.5g}" for mean in means)
-        counts = str(tally.rescored), str(tally.skipped)
-        table.add_row(escape(tally.task_id), counts[0], before, after, counts[1])
-    out.print(table)
+    columns = {"task": "{task_id}", "rescored": "{rescored}", "mean before": "{mean_before:.5g}"}
+    columns |= {f"mean by {scheme.name}": "{mean_after:.5g}", "skipped": "{skipped}"}
+    show_table(map(asdict, lines), columns)
     skipped = sum(tally.skipped for tally in lines)
     if skipped:
         text = f"{skipped} skipped: they were scored on data that is not prepared here now"

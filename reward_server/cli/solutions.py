@@ -9,32 +9,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from reward_server.bootstrap.lifecycle import open_archive
+from reward_server.bootstrap.lifecycle import open_database
+from reward_server.cli.console import (
+    DEFAULT_URL,
+    AsJson,
+    DataDir,
+    Key,
+    Url,
+    connect,
+    err,
+    out,
+    show_table,
+)
 from reward_server.errors import SetupError
 from reward_server.settings import Settings, load_settings
 from reward_server.store.solutions.files import check_name, reading, writing
 from reward_server.store.solutions.paging import SolutionFilter
 from reward_server.store.solutions.records import MalformedRecordError
-from trainer_client import RewardClient
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-out = Console()
-err = Console(stderr=True)
-
 File = Annotated[Path, typer.Argument(help="A .jsonl, .jsonl.gz or .parquet file.")]
-DataDir = Annotated[Path | None, typer.Option(help="Directory of the data and the database.")]
-Url = Annotated[str, typer.Option(help="URL of the server.")]
-Key = Annotated[str | None, typer.Option(envvar="REWARD_SERVER_API_KEY", help="API key.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_DEFAULT_URL = "http://127.0.0.1:8000"
-_OUTAGE_SECONDS = 1.0  # an interactive command reports an unreachable server soon
 
 solutions_app = typer.Typer(
     help="Inspect, export and import stored solutions.", no_args_is_help=True
@@ -69,43 +69,39 @@ def list_solutions(  # noqa: PLR0913, PLR0917 - one option a filter
     ] = None,
     order: Annotated[str, typer.Option(help="Sort by reward, time or duration.")] = "reward",
     limit: Annotated[int, typer.Option(help="How many to list.")] = 20,
-    url: Url = _DEFAULT_URL,
+    url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
     """List solutions, the best, newest or longest first."""
     query = {"task_id": task, "run_id": run, "step": step, "valid": valid, "error_kind": error}
     query |= {"text": text, "order": order, "limit": limit}
-    with RewardClient(url, api_key, outage_seconds=_OUTAGE_SECONDS) as client:
+    with connect(url, api_key) as client:
         page = client.get("/v1/solutions", **query)
     if as_json:
         out.print_json(json.dumps(page))
         return
-    table = Table("solution", "task", "run", "reward", "score", "milestones", "seconds", "error")
-    for line in page["solutions"]:
-        score_text = "-" if line["score"] is None else f"{line['score']:.5g}"
-        table.add_row(
-            line["solution_id"],
-            line["task_id"],
-            line["run_id"],
-            f"{line['reward']:.5g}",
-            score_text,
-            str(len(line["milestones"])),
-            f"{line['duration_seconds']:.2f}",
-            line["error_kind"] or "",
-        )
-    out.print(table)
+    columns = {"solution": "{solution_id}", "task": "{task_id}", "run": "{run_id}"}
+    columns |= {"reward": "{reward:.5g}", "score": "{score:.5g}", "milestones": "{passed}"}
+    columns |= {"seconds": "{duration_seconds:.2f}", "error": "{error}"}
+    show_table(
+        (
+            line | {"passed": len(line["milestones"]), "error": line["error_kind"] or ""}
+            for line in page["solutions"]
+        ),
+        columns,
+    )
 
 
 @solutions_app.command("show")
 def show_solution(
     solution_id: str,
-    url: Url = _DEFAULT_URL,
+    url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Show one solution with its code and output."""
-    with RewardClient(url, api_key, outage_seconds=_OUTAGE_SECONDS) as client:
+    with connect(url, api_key) as client:
         solution = client.get(f"/v1/solutions/{solution_id}")
     if as_json:
         out.print_json(json.dumps(solution))
@@ -133,11 +129,11 @@ def export_command(
 
 async def _export(settings: Settings, file: Path, wanted: SolutionFilter) -> int:
     done = 0
-    async with open_archive(settings) as archive:
-        total = await archive.transfer.count(wanted)
+    async with open_database(settings) as database:
+        total = await database.archive.transfer.count(wanted)
         with _progress() as progress, writing(file) as write:
             bar = progress.add_task("exporting", total=total)
-            async for page in archive.transfer.pages(wanted):
+            async for page in database.archive.transfer.pages(wanted):
                 write(page)
                 done += len(page)
                 progress.update(bar, completed=done)
@@ -158,11 +154,11 @@ def import_command(file: File, data_dir: DataDir = None) -> None:
 
 async def _import(settings: Settings, file: Path) -> tuple[int, int]:
     read = added = 0
-    async with open_archive(settings) as archive:
+    async with open_database(settings) as database:
         with _progress() as progress:
             bar = progress.add_task("importing", total=None)
             for page in reading(file):
-                added += await archive.transfer.import_records(page)
+                added += await database.archive.transfer.import_records(page)
                 read += len(page)
                 progress.update(bar, completed=read)
     return read, added
@@ -177,59 +173,36 @@ def _progress() -> Progress:
 def statistics_command(
     run: str,
     task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
-    url: Url = _DEFAULT_URL,
+    url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Show the statistics of a run, step by step."""
-    with RewardClient(url, api_key, outage_seconds=_OUTAGE_SECONDS) as client:
+    with connect(url, api_key) as client:
         found = client.get(f"/v1/runs/{quote(run, safe='')}/statistics", task_id=task)
     if as_json:
         out.print_json(json.dumps(found))
         return
-    table = Table(
-        "task", "step", "solutions", "valid", "mean", "best", "p50 s", "p95 s", "failures"
-    )
     for step in found["steps"]:
-        table.add_row(*_cells(step))
-    out.print(table)
-
-
-def _cells(step: dict[str, Any]) -> list[str]:
-    name = "all" if step["is_total"] else str(step["step"])
-    durations = step["duration_seconds"]
-    return [
-        escape(step["task_id"]),
-        name,
-        str(step["solutions"]),
-        f"{step['share_valid']:.0%}",
-        f"{step['mean_reward']:.4g}",
-        f"{step['max_reward']:.4g}",
-        f"{durations['p50']:.2f}",
-        f"{durations['p95']:.2f}",
-        ", ".join(f"{kind} {number}" for kind, number in step["failures"].items()),
-    ]
+        step["step"] = "all" if step["is_total"] else str(step["step"])
+        step["failures"] = ", ".join(f"{kind} {n}" for kind, n in step["failures"].items())
+    columns = {"task": "{task_id}", "step": "{step}", "solutions": "{solutions}"}
+    columns |= {"valid": "{share_valid:.0%}", "mean": "{mean_reward:.4g}"}
+    columns |= {"best": "{max_reward:.4g}", "p50 s": "{duration_seconds[p50]:.2f}"}
+    columns |= {"p95 s": "{duration_seconds[p95]:.2f}", "failures": "{failures}"}
+    show_table(found["steps"], columns)
 
 
 @solutions_app.command("lineage")
 def lineage_command(
-    solution_id: str, url: Url = _DEFAULT_URL, api_key: Key = None, *, as_json: AsJson = False
+    solution_id: str, url: Url = DEFAULT_URL, api_key: Key = None, *, as_json: AsJson = False
 ) -> None:
     """Show the ancestors and descendants of a solution."""
-    with RewardClient(url, api_key, outage_seconds=_OUTAGE_SECONDS) as client:
+    with connect(url, api_key) as client:
         found = client.get(f"/v1/solutions/{solution_id}/lineage")
     if as_json:
         out.print_json(json.dumps(found))
         return
-    table = Table("generation", "solution", "step", "reward", "change", "score")
-    for one in found["lineage"]:
-        change, score = one["reward_change"], one["score"]
-        table.add_row(
-            f"{one['generation']:+d}",
-            one["solution_id"],
-            "-" if one["step"] is None else str(one["step"]),
-            f"{one['reward']:.5g}",
-            "-" if change is None else f"{change:+.5g}",
-            "-" if score is None else f"{score:.5g}",
-        )
-    out.print(table)
+    columns = {"generation": "{generation:+d}", "solution": "{solution_id}", "step": "{step}"}
+    columns |= {"reward": "{reward:.5g}", "change": "{reward_change:+.5g}", "score": "{score:.5g}"}
+    show_table(found["lineage"], columns)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from reward_server.bootstrap.implementations import make_briefings, make_registry
+from reward_server.cli.console import AsJson, err, out
 from reward_server.cli.preparation_progress import showing_steps
 from reward_server.errors import RequestError, SetupError
 from reward_server.grade.process import grade_all, grade_cases, grade_file
@@ -31,11 +31,8 @@ if TYPE_CHECKING:
     from reward_server.tasks.registry import Registry
 
 tasks_app = typer.Typer(help="Prepare, check and grade tasks.", no_args_is_help=True)
-out = Console()
-err = Console(stderr=True)
 
 DataDir = Annotated[Path | None, typer.Option(help="Directory of the prepared data.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _open(data_dir: Path | None) -> tuple[Settings, Registry]:

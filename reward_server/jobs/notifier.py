@@ -106,19 +106,11 @@ class CompletionNotifier:
             subscription.wake()
 
     async def find_ended(self, job_ids: Collection[UUID]) -> set[UUID]:
-        """Return which of these jobs have ended, by the database.
-
-        Raises:
-            InfrastructureError: `store_error`.
-        """
+        """Return which of these jobs have ended, by the database."""
         return await self._queue.ended(job_ids)
 
     async def poll(self) -> None:
-        """Ask the database which of the jobs that somebody waits for have ended.
-
-        Raises:
-            InfrastructureError: `store_error`.
-        """
+        """Ask the database which of the jobs that somebody waits for have ended."""
         expected = tuple(self._subscriptions)
         for first in range(0, len(expected), _POLLED_AT_ONCE):
             for job_id in await self._queue.ended(expected[first : first + _POLLED_AT_ONCE]):

@@ -61,15 +61,7 @@ class Composer:
     counter: TokenCounter
     limit: int
     rules: Rules
-    system: str
     levels: BriefingLevels
-
-    @classmethod
-    def of(
-        cls, counter: TokenCounter, limit: int, rules: Rules, levels: BriefingLevels
-    ) -> Composer:
-        """Return a composer with the system message of these rules."""
-        return cls(counter, limit, rules, system_text(rules), levels)
 
     def scratch(self) -> Messages:
         """Return the prompt that asks for a first program.
@@ -138,9 +130,10 @@ class Composer:
         return improve_text(self.levels.texts[level], parent, output, self.rules)
 
     def _messages(self, user: str) -> Messages:
+        system = system_text(self.rules)
         if not self.counter.takes_system:
-            return (Message("user", f"{self.system}\n\n{user}"),)
-        return Message("system", self.system), Message("user", user)
+            return (Message("user", f"{system}\n\n{user}"),)
+        return Message("system", system), Message("user", user)
 
 
 def showable(parent: ParentBody, counter: TokenCounter) -> ParentBody | None:

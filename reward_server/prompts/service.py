@@ -159,7 +159,7 @@ class PromptService:
             self._levels[key] = task.data_digest, levels
         ceiling, has_gpu = self._defaults.ceiling, self._defaults.has_gpu
         rules = Rules.of(task.card, ceiling, query.wall_seconds, has_gpu=has_gpu)
-        return Composer.of(counter, limit, rules, levels)
+        return Composer(counter, limit, rules, levels)
 
     def _counter(self, budget: Budget) -> tuple[TokenCounter, int]:
         match budget:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import make_url, text
+from sqlalchemy import text
 
+from reward_server.store.job_statements import DIALECT
 from reward_server.store.queue_statements import NEXT_ATTEMPT
 from reward_server.store.tables import jobs
-
-_DIALECT = make_url("postgresql+asyncpg://").get_dialect()()
 
 COLUMNS = (
     "id", "idempotency_key", "body_digest", "task_id", "completion", "code", "run_id", "step",
@@ -15,7 +14,7 @@ COLUMNS = (
     "budget_seconds",
 )  # fmt: skip
 _NAMES = ", ".join(COLUMNS)
-_LISTS = ", ".join(f"CAST(:{name} AS {jobs.c[name].type.compile(_DIALECT)}[])" for name in COLUMNS)
+_LISTS = ", ".join(f"CAST(:{name} AS {jobs.c[name].type.compile(DIALECT)}[])" for name in COLUMNS)
 
 # As ACCEPT, for many jobs: a row returns for each job that is to be run, new or again. ORDER BY
 # makes Postgres lock the keys in the order of the arrays, which the caller sorts: two batches that

@@ -11,13 +11,13 @@ from sqlalchemy import make_url, text
 from reward_server.store.queue_statements import NEXT_ATTEMPT
 from reward_server.store.tables import jobs, solutions
 
-_DIALECT = make_url("postgresql+asyncpg://").get_dialect()()
+DIALECT = make_url("postgresql+asyncpg://").get_dialect()()
 _FROM_JOB = ("task_id", "run_id", "step", "sample_id", "parent_id", "prompt_kind", "attempt")
 _MADE_HERE = ("id", "job_id", "created_at", *_FROM_JOB)
 _FROM_VERDICT = [column for column in solutions.c if column.name not in _MADE_HERE]
 _NAMES = ", ".join(("job_id", *_FROM_JOB, *(column.name for column in _FROM_VERDICT)))
 _VALUES = ", ".join(
-    f"CAST(:{column.name} AS {column.type.compile(_DIALECT)})" for column in _FROM_VERDICT
+    f"CAST(:{column.name} AS {column.type.compile(DIALECT)})" for column in _FROM_VERDICT
 )
 _SOLUTION_COLUMNS = ", ".join(column.name for column in solutions.c)
 _JOB_COLUMNS = ", ".join(column.name for column in jobs.c)

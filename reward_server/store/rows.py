@@ -230,12 +230,9 @@ def to_answer(columns: Mapping[str, Any]) -> StoredAnswer:
         created_at=columns["created_at"],
         program_digest=columns["program_digest"],
         submission=Submission(
-            task_id=columns["task_id"],
-            run_id=columns["run_id"],
-            step=columns["step"],
-            sample_id=columns["sample_id"],
             parent_id=None if parent_id is None else str(parent_id),
             prompt_kind=PromptKind(columns["prompt_kind"]),
+            **{name: columns[name] for name in ("task_id", "run_id", "step", "sample_id")},
         ),
         program=Program(columns["code"], columns["plan"]),
         instrumentation=Instrumentation(**_part("instrumentation", columns)),

@@ -28,7 +28,7 @@ from reward_server.api.schemas.requests import (
 from reward_server.api.services import Client, Wired, as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 routes = APIRouter(prefix="/nemo-gym")
 
@@ -164,20 +164,15 @@ def _sum_up(rows: Sequence[Mapping[str, Any]]) -> MetricsOut:
 def _describe(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     numbers: defaultdict[str, list[float]] = defaultdict(list)
     for row in rows:
-        for name, value in _numbers(row.items()):
-            numbers[name].append(value)
-    found = {name: values for name, values in numbers.items() if name not in (_TASK, _ROLLOUT)}
+        for name, value in row.items():
+            is_number = isinstance(value, int | float) and abs(value) < _LARGEST
+            if is_number and name not in (_TASK, _ROLLOUT):
+                numbers[name].append(float(value))
     return {
         f"{what}/{name}": value
-        for name, values in found.items()
+        for name, values in numbers.items()
         for what, value in _statistics(values).items()
     }
-
-
-def _numbers(items: Iterable[tuple[str, object]]) -> Iterable[tuple[str, float]]:
-    for name, value in items:
-        if isinstance(value, int | float) and abs(value) < _LARGEST:
-            yield name, float(value)
 
 
 def _statistics(values: Sequence[float]) -> dict[str, float]:

@@ -55,20 +55,20 @@ _STREAM: dict[int | str, dict[str, Any]] = {
         "content": {NDJSON: {"schema": lines_of("ResultOut", "LostOut")}},
     }
 }
+_SCORE: dict[str, Any] = {
+    "response_model": answers.ScoreAnswer,
+    "responses": {**_ACCEPTED, **_REFUSALS},
+    "openapi_extra": describe_submission(ScoreRequest),
+}
+_SCORE_BATCH: dict[str, Any] = {
+    "response_class": StreamingResponse,
+    "responses": {**_STREAM, **_REFUSALS},
+    "openapi_extra": describe_body(BatchRequest),
+}
 
 
-@routes.post(
-    "/score",
-    response_model=answers.ScoreAnswer,
-    responses={**_ACCEPTED, **_REFUSALS},
-    openapi_extra=describe_submission(ScoreRequest),
-)
-@routes.post(
-    "/v1/score",
-    response_model=answers.ScoreAnswer,
-    responses={**_ACCEPTED, **_REFUSALS},
-    openapi_extra=describe_submission(ScoreRequest),
-)
+@routes.post("/score", **_SCORE)
+@routes.post("/v1/score", **_SCORE)
 async def score(request: Request, services: Wired, client: Client) -> Response:
     """Score one submission; wait until it has ended, or for `wait_seconds`."""
     body = await read_submission(request, services.settings.body_bytes, ScoreRequest)
@@ -197,18 +197,8 @@ async def batch(batch_id: Id, services: Wired, wait_seconds: Seconds = 0.0) -> R
     return as_json(content, 200)
 
 
-@routes.post(
-    "/score/batch",
-    response_class=StreamingResponse,
-    responses={**_STREAM, **_REFUSALS},
-    openapi_extra=describe_body(BatchRequest),
-)
-@routes.post(
-    "/v1/score/batch",
-    response_class=StreamingResponse,
-    responses={**_STREAM, **_REFUSALS},
-    openapi_extra=describe_body(BatchRequest),
-)
+@routes.post("/score/batch", **_SCORE_BATCH)
+@routes.post("/v1/score/batch", **_SCORE_BATCH)
 async def stream_batch(request: Request, services: Wired, client: Client) -> Response:
     """Score a batch over one connection: a line of JSON for every item that has ended.
 

@@ -117,18 +117,15 @@ class StepOut(BaseModel):
     @classmethod
     def of(cls, value: StepStatistics) -> Self:
         """Return the statistics of a step as the API shows them."""
-        same = ["task_id", "step", "is_total", "solutions", "mean_reward", "max_reward"]
-        same += ["spread_reward", "best_score"]
-        return cls(
-            **{name: getattr(value, name) for name in same},
-            share_valid=value.valid / value.solutions,
-            share_improve=value.improved / value.solutions,
-            failures=dict(value.failures),
-            milestones=dict(value.milestones),
-            duration_seconds=DurationsOut(
+        shares = {
+            "share_valid": value.valid / value.solutions,
+            "share_improve": value.improved / value.solutions,
+            "duration_seconds": DurationsOut(
                 mean=value.mean_duration, p50=value.p50_duration, p95=value.p95_duration
             ),
-        )
+        }
+        same = {name: getattr(value, name) for name in cls.model_fields.keys() - shares}
+        return cls.model_validate(same | shares)
 
 
 class StatisticsOut(BaseModel):
@@ -144,7 +141,7 @@ async def solutions(
 ) -> answers.SolutionsOut:
     """List solutions: the best, the newest or the longest first."""
     page = await services.store.solutions(SolutionFilter(**wanted.model_dump()))
-    return answers.SolutionsOut.of(page)
+    return answers.SolutionsOut.model_validate(page)
 
 
 @routes.get(
@@ -191,7 +188,7 @@ async def lineage(
     found = await services.archive.lineage.of(parse_id(solution_id, "solution"), up, down)
     if not found:
         raise RequestError(ErrorKind.NOT_FOUND, "there is no such solution")
-    return GenerationsOut(lineage=[GenerationOut.model_validate(one) for one in found])
+    return GenerationsOut.model_validate({"lineage": found})
 
 
 @routes.get("/v1/runs")
@@ -203,10 +200,8 @@ async def runs(
     """List the runs that have solutions, by name."""
     found = await services.archive.statistics.runs(after, limit)
     has_more = len(found) == limit
-    return RunsOut(
-        runs=[RunOut.model_validate(one) for one in found],
-        next_after=found[-1].run_id if has_more else None,
-    )
+    next_after = found[-1].run_id if has_more else None
+    return RunsOut.model_validate({"runs": found, "next_after": next_after})
 
 
 @routes.get("/v1/runs/{run_id:path}/statistics", responses=problem_responses(404))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 from uuid import UUID
+
+from pydantic import BeforeValidator
 
 from reward_server.api.problems import is_retryable
 from reward_server.api.schemas.derived import Out, publishes
@@ -13,9 +15,18 @@ from reward_server.store.values import KeptReward, Relative, StoredSummary
 from reward_server.tasks.leaderboards import LeaderboardStanding
 
 if TYPE_CHECKING:
-    from reward_server.model import Failure
-    from reward_server.store.values import Page, SolutionDetail, StoredAnswer
+    from collections.abc import Iterable
+
+    from reward_server.model import Failure, Milestone
+    from reward_server.store.values import SolutionDetail, StoredAnswer
     from reward_server.tasks.base import Task
+
+
+def _labels(milestones: Iterable[Milestone]) -> list[str]:
+    return [milestone.label for milestone in milestones]
+
+
+_Labels = Annotated[list[str], BeforeValidator(_labels)]
 
 
 class ErrorOut(Out):
@@ -76,7 +87,7 @@ class _Outcome(Out):
     higher_is_better: bool
     valid: bool
     error: ErrorOut | None
-    milestones: list[str]
+    milestones: _Labels
     # Of the same type as in their dataclasses; declared here to keep their place in the answer.
     duration_seconds: float
     cpu_seconds: float
@@ -109,7 +120,6 @@ def _fields_of(model: type[ScoreAnswer], stored: StoredAnswer) -> dict[str, obje
         "score": stored.grade.score,
         "valid": stored.failure is None,
         "error": ErrorOut.of(stored.failure),
-        "milestones": [milestone.label for milestone in stored.execution.milestones],
         "sandbox": SandboxOut(
             kind=stored.execution.box.kind,
             image=stored.execution.box.image,
@@ -264,30 +274,14 @@ class SolutionOut(ScoreAnswer):
     @classmethod
     def of_detail(cls, detail: SolutionDetail, standing: LeaderboardStanding | None) -> Self:
         """Return a stored solution as the API shows it."""
-        others: dict[str, object] = {
-            "lineage": LineageOut(
-                ancestors=_relatives(detail.ancestors), children=_relatives(detail.children)
-            ),
-            "standing": None if standing is None else StandingOut.model_validate(standing),
-            "rewards": {kept.scheme: RewardOut.model_validate(kept) for kept in detail.rewards},
-        }
+        rewards = {kept.scheme: kept for kept in detail.rewards}
+        others = {"lineage": detail, "standing": standing, "rewards": rewards}
         return cls.model_validate(_fields_of(cls, detail.answer) | others)
 
 
-def _relatives(values: tuple[Relative, ...]) -> list[RelativeOut]:
-    return [RelativeOut.model_validate(value) for value in values]
-
-
-@publishes(StoredSummary, prompt_kind=str, status=str, milestones=list[str])
+@publishes(StoredSummary, prompt_kind=str, status=str, milestones=_Labels)
 class SolutionSummary(Out):
     """A solution as a line of a list."""
-
-    @classmethod
-    def of(cls, value: StoredSummary) -> Self:
-        """Return a stored line as the API shows it."""
-        labels = [milestone.label for milestone in value.milestones]
-        plain = {name: getattr(value, name) for name in cls.model_fields}
-        return cls.model_validate(plain | {"milestones": labels})
 
 
 class SolutionsOut(Out):
@@ -295,12 +289,6 @@ class SolutionsOut(Out):
 
     solutions: list[SolutionSummary]
     next_cursor: str | None
-
-    @classmethod
-    def of(cls, page: Page) -> Self:
-        """Return a page as the API shows it."""
-        lines = [SolutionSummary.of(value) for value in page.solutions]
-        return cls(solutions=lines, next_cursor=page.next_cursor)
 
 
 class TaskSummary(Out):
@@ -316,9 +304,12 @@ class TaskSummary(Out):
     source: str
 
     @classmethod
-    def of(cls, task: Task) -> Self:
+    def of(cls, task: Task, **others: object) -> Self:
         """Return a prepared task as the API shows it."""
-        return cls.model_validate(_task_fields(task))
+        names = cls.model_fields.keys() - others.keys() - {"data_digest", "source"}
+        fields = {name: getattr(task.card, name) for name in names}
+        source = {"data_digest": task.data_digest, "source": task.source.value}
+        return cls.model_validate(fields | source | others)
 
 
 class TaskOut(TaskSummary):
@@ -335,23 +326,13 @@ class TaskOut(TaskSummary):
     @classmethod
     def of_briefed(cls, task: Task, briefing: str, budget: int) -> Self:
         """Return a prepared task as the API shows it, with its briefing."""
-        card = task.card
-        extra = {
-            "description": task.description,
-            "columns": list(card.columns),
-            "public_files": list(card.public_files),
-            "public_folder": f"/workdir/{card.id}/prepared/public",
-            "sample_submission": card.sample_submission,
-            "briefing": briefing,
-            "budget": budget,
-        }
-        return cls.model_validate(_task_fields(task) | extra)
-
-
-def _task_fields(task: Task) -> dict[str, object]:
-    names = ("id", "title", "metric", "higher_is_better", "wall_seconds", "memory_bytes")
-    fields = {name: getattr(task.card, name) for name in names}
-    return fields | {"data_digest": task.data_digest, "source": task.source.value}
+        return cls.of(
+            task,
+            description=task.description,
+            public_folder=f"/workdir/{task.card.id}/prepared/public",
+            briefing=briefing,
+            budget=budget,
+        )
 
 
 class TasksOut(Out):

@@ -106,13 +106,18 @@ def test_check_hides_secrets_and_names_what_is_missing(tmp_path: Path) -> None:
         "check", "--data-dir", str(tmp_path), "--port", "1",
         REWARD_SERVER_API_KEY=KEY,
         REWARD_SERVER_SANDBOX__ENVIRONMENT=str(tmp_path / "nowhere"),
-        DATABASE_URL="postgresql://someone:secret@127.0.0.1/db",
+        DATABASE_URL="postgresql://someone:hush-hush@127.0.0.1/db",
     )  # fmt: skip
     assert done.returncode == 1
     assert KEY not in done.stdout
-    assert "secret" not in done.stdout
+    assert "hush-hush" not in done.stdout
     assert "virtual environment" in done.stdout
     assert "tasks prepare" in done.stdout
+
+
+def test_check_describes_the_reward_scheme(own_dir: Path) -> None:
+    done = run("check", "--data-dir", str(own_dir), "--port", "0")
+    assert any(line.startswith("│ reward ") and "paper" in line for line in done.stdout.split("\n"))
 
 
 def test_a_task_above_the_memory_budget_is_an_error_with_a_remedy(own_dir: Path) -> None:

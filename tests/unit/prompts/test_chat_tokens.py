@@ -70,7 +70,7 @@ def test_a_chat_without_system_messages_has_one_message(tmp_path: Path, template
     assert not counter.takes_system
     rules = Rules("t", True, 60, 1 << 30, 1, has_gpu=False)  # noqa: FBT003
     levels = BriefingLevels.of(["# T\n", "# T\n\nMore.\n"], counter)
-    (message,) = Composer.of(counter, 1024, rules, levels).scratch()
+    (message,) = Composer(counter, 1024, rules, levels).scratch()
     assert message.role == "user"
     assert "no network" in message.content
     assert "# T\n\nMore.\n" in message.content
