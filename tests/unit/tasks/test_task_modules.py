@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("old", modules._MOVED)
 def test_an_import_that_has_moved_names_the_new_path(old: str, tmp_path: Path) -> None:
     new = modules._MOVED[old]
-    assert importlib.import_module(new)
+    importlib.import_module(new)
     (tmp_path / "grade.py").write_text(f"from {old} import anything\n")
     with pytest.raises(SetupError, match=f"grade.py: {old} has moved to {new}"):
         modules.load_module(tmp_path / "grade.py")
