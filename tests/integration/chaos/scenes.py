@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
+from reward_server.store.queue_statements import NEXT_ATTEMPT
 from tests.conftest import children, descendants, read_line, wait_until
 from tests.integration.chaos.checker import check
 from tests.integration.chaos.client import Client
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tests.integration.chaos.world.cluster import Member, World
 
 _EMPTY = "TRUNCATE jobs, solutions, rewards, batches, batch_items"
-_RETRY = "SET state = 'queued', attempt = attempt + 1, faults"
+_RETRY = f"SET state = 'queued', attempt = {NEXT_ATTEMPT}, faults"
 
 
 class Scene:
