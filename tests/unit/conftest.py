@@ -54,9 +54,19 @@ sys.addaudithook(_refuse_real_parts)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Guard each test of this folder with its fixtures; the hook is called for all tests."""
-    if not item.path.is_relative_to(HERE):
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Guard the fixtures of a test."""
+    return (yield from _guard(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Guard a test; its end is not guarded, because fixtures of other folders may end there."""
+    return (yield from _guard(item))
+
+
+def _guard(item: pytest.Item) -> Generator[None, object, object]:
+    if not item.path.is_relative_to(HERE):  # the hooks are called for all tests
         return (yield)
     _running.append(item.nodeid)
     try:

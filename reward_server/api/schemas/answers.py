@@ -10,20 +10,28 @@ from pydantic import BeforeValidator
 
 from reward_server.api.problems import is_retryable
 from reward_server.api.schemas.derived import Out, publishes
-from reward_server.model import Blame, ErrorKind, Execution, Instrumentation, Timings, Verdict
+from reward_server.model import (
+    Blame,
+    ErrorKind,
+    Execution,
+    Instrumentation,
+    Milestone,
+    Timings,
+    Verdict,
+)
 from reward_server.store.values import KeptReward, Relative, StoredSummary
 from reward_server.tasks.leaderboards import LeaderboardStanding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reward_server.model import Failure, Milestone
+    from reward_server.model import Failure
     from reward_server.store.values import SolutionDetail, StoredAnswer
     from reward_server.tasks.base import Task
 
 
-def _labels(milestones: Iterable[Milestone]) -> list[str]:
-    return [milestone.label for milestone in milestones]
+def _labels(milestones: Iterable[Milestone | str]) -> list[str]:
+    return [one.label if isinstance(one, Milestone) else one for one in milestones]
 
 
 _Labels = Annotated[list[str], BeforeValidator(_labels)]

@@ -53,7 +53,7 @@ def test_a_program_is_scored_and_found_again(server: RunningServer, program: Pat
     assert "[bold] as it is" in shown
     listed = run("solutions", "list", "--url", server.url, "--order", "time", "--json")
     assert answer["solution_id"] in listed
-    assert "spooky" in run("solutions", "list", "--url", server.url)
+    assert "spooky" in run("solutions", "list", "--task", TASK, "--url", server.url)
 
 
 def test_a_text_file_is_a_completion(server: RunningServer, tmp_path: Path) -> None:

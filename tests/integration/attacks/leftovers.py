@@ -8,6 +8,7 @@ container) is in fewer, or is the first of its namespace.
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _ACCOUNTS = range(61_000, 62_024)  # the slots' by default
 _STAYING_NAMESPACES = {"zygote": 2, "bubblewrap": 1}
+_EXIT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +57,23 @@ def box_processes(server: RunningServer, kind: str) -> list[str]:
     if kind == "docker":
         return list(_in_containers())
     below = set(descendants(server.pid))
-    accounts = _ACCOUNTS if os.geteuid() == 0 else [os.geteuid()]
-    return [
-        process.line
+    found = [
+        process
         for process in _processes()
-        if len(process.numbers) > _STAYING_NAMESPACES[kind]
-        and not process.is_zombie
-        and (process.pid in below or (process.parent == 1 and process.account in accounts))
+        if len(process.numbers) > _STAYING_NAMESPACES[kind] and not process.is_zombie
     ]
+    orphans = {process.pid for process in found if _is_orphan(process)}
+    if orphans:
+        # The server of another kind of sandbox, tested at the same time, uses the same accounts:
+        # what its boxes orphan on their way out is gone a moment later.
+        time.sleep(_EXIT_SECONDS)
+        orphans &= {process.pid for process in _processes() if _is_orphan(process)}
+    return [process.line for process in found if process.pid in below | orphans]
+
+
+def _is_orphan(process: _Process) -> bool:
+    accounts = _ACCOUNTS if os.geteuid() == 0 else [os.geteuid()]
+    return process.parent == 1 and process.account in accounts and not process.is_zombie
 
 
 def _in_containers() -> Iterator[str]:
