@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-SOLUTIONS = ROOT / "tests" / "api" / "solutions"
+SOLUTIONS = ROOT / "tests" / "integration" / "api" / "solutions"
 NAMES = (
     "nomad2018-predict-transparent-conductors.functions",
     "random-acts-of-pizza.functions",
