@@ -59,7 +59,7 @@ def serving(
     data_dir.mkdir(parents=True, exist_ok=True)
     port = port or _free_port()
     with tempfile.TemporaryFile() as log:
-        _prepare_twins(command, data_dir)
+        _prepare_twins(command, data_dir, checkout)
         process = subprocess.Popen(
             [command, "serve", "--port", str(port), "--data-dir", data_dir],
             cwd=checkout,
@@ -77,9 +77,9 @@ def serving(
             _stop(process)
 
 
-def _prepare_twins(command: Path, data_dir: Path) -> None:
+def _prepare_twins(command: Path, data_dir: Path, checkout: Path) -> None:
     line = [str(command), "tasks", "prepare", "--missing", "--twin", "--data-dir", str(data_dir)]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    done = subprocess.run(line, cwd=checkout, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"the tasks could not be prepared:\n{done.stderr}")
 
