@@ -17,6 +17,7 @@ import logging
 import os
 import secrets
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -171,7 +172,7 @@ class NoCgroup(Cgroup):
     """Used where cgroups cannot be made."""
 
 
-class _KernelCgroup(Cgroup):
+class _KernelCgroup(Cgroup, ABC):
     """What both versions do alike, given the folder of each controller."""
 
     _resident_field: str  # of memory.stat
@@ -206,8 +207,9 @@ class _KernelCgroup(Cgroup):
             (self._folders["pids"] / "pids.max").write_text(str(processes + self._own.processes))
             self._limits = memory_bytes, processes
 
+    @abstractmethod
     def _limit_memory(self, total: str) -> None:
-        raise NotImplementedError
+        """Write the limit to the files of this kernel's layout."""
 
     def leftover_bytes(self) -> int:
         return self._files.leftover_bytes()
